@@ -79,8 +79,8 @@ fn choices_stand_for_several_texts_in_conditions_alone() {
         (
             PAID.to_owned(),
             &["equals"][..],
-            "/tools/0/fields/0",
-            "it can do equals there",
+            "/tools/0/fields/0/choices/0/also",
+            "drop `also`",
         ),
         (
             nullable,
@@ -106,6 +106,36 @@ fn choices_stand_for_several_texts_in_conditions_alone() {
         let found = found.unwrap_or_else(|| panic!("{field}: {problems:?}"));
         assert_eq!(found.hint.as_deref(), Some(hint), "{field}");
     }
+}
+
+/// Both are asked of the source as one of several, and are two questions of the author.
+#[test]
+fn a_choice_of_several_texts_goes_beside_a_list_of_them() {
+    let several = SEVERAL.replace("name: status", "name: statuses, column: status");
+    let both = format!("{PAID}, {several}");
+    let contract = compiled(&both, &["equals", "one-of"]).expect("it compiles");
+    let target = contract.tools[0].collection().expect("a collection");
+    assert_eq!(target.binding.inputs.len(), 2);
+    assert_eq!(target.binding.inputs[0].to, target.binding.inputs[1].to);
+}
+
+#[test]
+fn the_texts_of_a_field_are_bounded_together() {
+    let choice = |number: usize| {
+        let also: Vec<String> = (0..600).map(|at| format!("t{number}_{at}")).collect();
+        format!("{{ value: c{number}, also: [{}] }}", also.join(", "))
+    };
+    let field = format!(
+        "{{ name: status, type: dropdown, choices: [{}, {}] }}",
+        choice(0),
+        choice(1)
+    );
+    let problems = compiled(&field, &["equals", "one-of"]).expect_err("too many");
+    assert_eq!(problems[0].place, "/tools/0/fields/0/choices/1/also");
+    assert!(
+        problems[0].message.contains("at most 1000 texts together"),
+        "{problems:?}"
+    );
 }
 
 #[test]

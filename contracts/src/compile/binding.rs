@@ -401,7 +401,7 @@ impl<'s> BindingTarget<'s> {
             problems.add_hint(format!("{}/type", field.place), message, hint);
             return None;
         }
-        let comparison = self.spelled(field, comparison, column, &place, problems);
+        self.check_several(field, comparison, column, problems);
         let to = FieldDestination::Condition {
             column: column.key.clone(),
             comparison: comparison.to_owned(),
@@ -413,20 +413,28 @@ impl<'s> BindingTarget<'s> {
         })
     }
 
-    /// Returns the comparison that the source is asked for. A choice that stands for several texts is equal to one of them.
-    fn spelled<'c>(
+    /// Checks that the source can be asked for one of several texts, where a choice stands for them.
+    fn check_several(
         &self,
         field: &FormField,
-        comparison: &'c str,
+        comparison: &str,
         column: &shape::ShapeField,
-        place: &str,
         problems: &mut FileProblems,
-    ) -> &'c str {
-        if comparison != "equals" || field.kind.first_spelled().is_none() {
-            return comparison;
+    ) {
+        if let Some(at) = field.kind.first_spelled()
+            && comparison == "equals"
+            && let can = self.collection.shape.capabilities.compares(&column.key)
+            && !can.iter().any(|known| known == "one-of")
+        {
+            problems.add_hint(
+                format!("{}/choices/{at}/also", field.place),
+                format!(
+                    "the source cannot do 'one-of' on column '{}', as several texts need",
+                    column.key
+                ),
+                "drop `also`",
+            );
         }
-        self.check_source_can("one-of", column, place, problems);
-        "one-of"
     }
 
     /// Refuses comparisons of columns that are not published: an agent that may compare can find out every value piece
@@ -604,7 +612,7 @@ fn check_spellings(
     let is_text = items.map_or(kind, |items| items.kind) == ValueType::String;
     let finds_several = matches!(
         &bound.to,
-        FieldDestination::Condition { comparison, .. } if comparison == "one-of"
+        FieldDestination::Condition { comparison, .. } if matches!(&**comparison, "equals" | "one-of")
     );
     if !is_text || !finds_several {
         problems.add_hint(

@@ -189,7 +189,15 @@ fn taken_value(slot: FieldSlot<'_>) -> &'static str {
         shape::ValueType::Boolean => "true or false",
         shape::ValueType::Date => "a day, such as \"2026-10-05\"",
         shape::ValueType::Datetime => "a time in UTC, such as \"2026-10-05T09:00:00Z\"",
-        shape::ValueType::List => "a list, such as [\"open\"]",
+        shape::ValueType::List => match slot.items.map(|items| items.kind) {
+            Some(shape::ValueType::Integer) => "a list, such as [5]",
+            Some(shape::ValueType::Number) => "a list, such as [1.5]",
+            Some(shape::ValueType::Decimal) => "a list of digits, such as [\"1.50\"]",
+            Some(shape::ValueType::Boolean) => "a list, such as [true]",
+            Some(shape::ValueType::Date) => "a list, such as [\"2026-10-05\"]",
+            Some(shape::ValueType::Datetime) => "a list, such as [\"2026-10-05T09:00:00Z\"]",
+            _ => "a list, such as [\"open\"]",
+        },
         shape::ValueType::Json | shape::ValueType::Record => "an object",
     }
 }

@@ -171,6 +171,13 @@ fn bare(name: String, form: &form::FormTool, problems: &mut FileProblems) -> Con
                 "start the file with `contract: NAME` and put the form under `tools:`",
             );
         }
+        if let Some(at) = field.kind.first_spelled() {
+            problems.add_hint(
+                format!("{}/choices/{at}/also", field.place),
+                "'also' needs a collection, which a bare form has not",
+                "start the file with `contract: NAME` and put the form under `tools:`",
+            );
+        }
     }
     for field in &form.bound {
         problems.add_hint(

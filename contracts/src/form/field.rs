@@ -1,6 +1,6 @@
 //! Reads one field of a form.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use serde_json::{Number, Value, json};
 
@@ -83,6 +83,8 @@ pub struct FieldChoice {
     pub title: Option<String>,
     /// Further texts of the source that a condition by it finds too.
     pub also: Vec<String>,
+    /// Its place among the choices of the file, of which some may be refused.
+    pub index: usize,
 }
 
 impl FieldChoice {
@@ -182,7 +184,8 @@ impl FieldType {
     /// Returns the place of the first choice that stands for further texts of the source.
     pub(crate) fn first_spelled(&self) -> Option<usize> {
         let mut choices = self.choices().iter();
-        choices.position(|choice| !choice.also.is_empty())
+        let spelled = choices.find(|choice| !choice.also.is_empty())?;
+        Some(spelled.index)
     }
 
     /// Returns the further texts of the choices that have some.
@@ -561,38 +564,55 @@ fn choices(table: &FormTable<'_>, problems: &mut FileProblems) -> Vec<FieldChoic
         );
     }
     let mut choices: Vec<FieldChoice> = Vec::new();
+    let mut taken = HashSet::new();
     for (index, value) in problems
         .bounded(&place, values, CHOICES_MAX, "choices")
         .iter()
         .enumerate()
     {
         let place = format!("{place}/{index}");
-        let Some(choice) = choice(value, place.clone(), problems) else {
+        let Some(choice) = choice(value, index, place.clone(), problems) else {
             continue;
         };
-        let is_taken = |text: &&String| {
-            let mut others = choices.iter();
-            others.any(|other| other.texts().any(|known| known == *text))
-        };
-        let repeated = choice.also.iter().find(|text| **text == choice.value);
-        if let Some(twice) = choice.texts().find(is_taken).or(repeated) {
+        // Each is taken, whichever came before.
+        let mut known = Vec::new();
+        for text in choice.texts() {
+            if !taken.insert(text.clone()) {
+                known.push(text);
+            }
+        }
+        if let Some(twice) = known.first() {
             problems.add_hint(
-                place,
+                place.clone(),
                 format!("the choice {} occurs twice", name::quoted(twice)),
                 "drop one of the two",
             );
         }
         choices.push(choice);
+        if taken.len() > CHOICES_MAX {
+            problems.add_hint(
+                format!("{place}/also"),
+                format!("the choices of a field stand for at most {CHOICES_MAX} texts together"),
+                "drop some of them, or use type: text",
+            );
+            break;
+        }
     }
     choices
 }
 
-fn choice(value: &Value, place: String, problems: &mut FileProblems) -> Option<FieldChoice> {
+fn choice(
+    value: &Value,
+    index: usize,
+    place: String,
+    problems: &mut FileProblems,
+) -> Option<FieldChoice> {
     match value {
         Value::String(text) => Some(FieldChoice {
             value: text.clone(),
             title: None,
             also: Vec::new(),
+            index,
         }),
         Value::Object(_) => {
             let table = FormTable::new(value, place, problems)?;
@@ -605,6 +625,7 @@ fn choice(value: &Value, place: String, problems: &mut FileProblems) -> Option<F
                 value: table.required_text("value", problems)?,
                 title: table.text("title", table::TITLE_MAX, problems),
                 also: table.names("also", problems).unwrap_or_default(),
+                index,
             })
         }
         other => {

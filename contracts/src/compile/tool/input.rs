@@ -164,13 +164,28 @@ pub(super) fn inputs(
     let pairs = form.fields.iter().zip(bound);
     let input = |(field, bound): (&form::FormField, Option<FieldBinding<'_>>)| {
         let bound = bound?;
+        let spellings = field.kind.spellings();
         Some(BindingInput {
             field: field.name.clone(),
-            to: bound.to,
+            to: match spellings.is_empty() {
+                true => bound.to,
+                false => one_of(bound.to),
+            },
             default: field.default.clone(),
             form: bound.form,
-            spellings: field.kind.spellings(),
+            spellings,
         })
     };
     pairs.filter_map(input).chain(clear).collect()
+}
+
+/// Returns the condition that the source is asked for: a choice that stands for several texts is equal to one of them.
+fn one_of(to: FieldDestination) -> FieldDestination {
+    match to {
+        FieldDestination::Condition { column, .. } => FieldDestination::Condition {
+            column,
+            comparison: "one-of".to_owned(),
+        },
+        to => to,
+    }
 }
