@@ -175,14 +175,15 @@ fn a_query_in_parentheses_is_one_of_another_query() {
 #[test]
 fn a_parameter_named_by_a_word_of_python_has_another_argument() {
     let text = "sources: { y: { kind: sqlite, database: y.db } }\n\
-                tools: { after: { kind: sqlite-sql, source: y, description: What comes after., statement: \"SELECT a FROM t WHERE a > ?\", \
-                parameters: [{ name: from, type: integer, description: Where it begins. }] } }\n";
+                tools: { after: { kind: sqlite-sql, source: y, description: What comes after., statement: \"SELECT a FROM t WHERE a > ? AND b > ?\", \
+                parameters: [{ name: from, type: integer, description: Where it begins. }, \
+                { name: from_value, type: integer, description: A value. }] } }\n";
     let imported =
         toolbox("tools.yaml", text, None).unwrap_or_else(|problems| panic!("{problems:?}"));
     assert!(
         imported
             .contract
-            .contains("{ name: from_value, type: number, param: from, required: true"),
+            .contains("{ name: from_value_2, type: number, param: from, required: true"),
         "{}",
         imported.contract
     );

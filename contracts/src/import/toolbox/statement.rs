@@ -1,6 +1,6 @@
 //! One statement of Toolbox: its placeholders become `:name`, and its parameters fields.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 use serde_json::{Map, Value, json};
 use weir_statements::{
@@ -10,7 +10,7 @@ use weir_statements::{
 
 use super::{OWN, note};
 use crate::{
-    import::ImportRemark,
+    import::{ImportRemark, text::field_name},
     name,
     shape::{OperationParam, ShapeField, ValueType},
 };
@@ -68,6 +68,9 @@ pub(super) fn translate(
         params: Vec::new(),
         fields: Vec::new(),
     };
+    // A parameter that keeps its name goes before one that gets another.
+    let keeps = |name: &&String| !needs_another(name, writes);
+    let mut taken: BTreeSet<String> = names.iter().filter(keeps).cloned().collect();
     for ((param, name), given) in params.into_iter().zip(names).zip(given) {
         if !used.contains(&name) {
             let message = format!(
@@ -77,7 +80,8 @@ pub(super) fn translate(
             remarks.push(note(place, tool_name, "parameter", &message));
             continue;
         }
-        translated.fields.push(field(given, &param, &name, writes));
+        let named = argument(&name, writes, &mut taken);
+        translated.fields.push(field(given, &param, &name, named));
         translated.params.push(OperationParam { name, ..param });
     }
     Ok(translated)
@@ -244,15 +248,25 @@ fn unlike_names(params: &[OperationParam]) -> Vec<String> {
     params.iter().map(named).collect()
 }
 
+/// Returns `true` for a parameter that no argument may be named like: a list has arguments of its own, and no argument of Python
+/// is named like one of its words.
+fn needs_another(name: &str, writes: bool) -> bool {
+    OWN.contains(&name) && !writes || !name::is_python_name(name)
+}
+
+/// Returns the name of the argument for a parameter, and takes it.
+fn argument(name: &str, writes: bool, taken: &mut BTreeSet<String>) -> String {
+    if !needs_another(name, writes) {
+        return name.to_owned();
+    }
+    let named = field_name(&format!("{name}_value"), taken);
+    taken.insert(named.clone());
+    named
+}
+
 /// Returns the field for a parameter.
-fn field(given: &Value, param: &OperationParam, name: &str, writes: bool) -> Value {
+fn field(given: &Value, param: &OperationParam, name: &str, named: String) -> Value {
     let mut field = Map::new();
-    let is_own = OWN.contains(&name) && !writes;
-    // A list has arguments of its own, and no argument of Python is named like one of its words.
-    let named = match is_own || !name::is_python_name(name) {
-        true => format!("{name}_value"),
-        false => name.to_owned(),
-    };
     field.insert("name".to_owned(), named.into());
     match &param.items {
         Some(items) => {
