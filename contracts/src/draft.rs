@@ -528,14 +528,7 @@ impl<'a> ContractDrafter<'a> {
     /// Returns the values of a column that has few. An empty one is no choice: some models' interfaces refuse the whole
     /// request for it.
     fn choices(&self, field: &ShapeField) -> Option<Vec<&'a str>> {
-        let known = self.input.choices.get(&field.key)?;
-        let choices: Vec<&str> = known
-            .iter()
-            .map(String::as_str)
-            .filter(|choice| !choice.is_empty())
-            .collect();
-        (!choices.is_empty() && choices.iter().all(|choice| choice.chars().count() <= 200))
-            .then_some(choices)
+        alike::choices_of(self.input.choices.get(&field.key)?)
     }
 
     /// Returns `true` if a text of the column may be empty, as far as its few values say.

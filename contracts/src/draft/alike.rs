@@ -3,14 +3,21 @@
 use super::{ContractDrafter, DraftInput, can, yaml::scalar};
 use crate::{
     name,
-    shape::{CollectionShape, ShapeField},
+    shape::{CollectionShape, ShapeField, ValueType},
 };
+
+/// The characters of a choice.
+const CHOICE_MAX: usize = 200;
 
 /// Returns a sentence for each column that has such values.
 pub(super) fn note_alike(input: &DraftInput<'_>, shape: &CollectionShape) -> Vec<String> {
     let notes = input.choices.iter().filter_map(|(column, values)| {
-        let alike = alike_values(values);
-        let field = shape.field(column).filter(|_| !alike.is_empty())?;
+        let field = shape.field(column)?;
+        let choices = choices_of(values).filter(|_| field.kind == ValueType::String)?;
+        let alike = alike_values(&choices);
+        if alike.is_empty() {
+            return None;
+        }
         let way = match can(shape, field, "one-of") {
             true => "a filter by one of them finds all",
             false => "each is a choice of its own",
@@ -49,8 +56,16 @@ impl ContractDrafter<'_> {
     }
 }
 
+/// Returns the values that are choices of a filter; `None` for a column whose filter has none.
+pub(super) fn choices_of(values: &[String]) -> Option<Vec<&str>> {
+    let texts = values.iter().map(String::as_str);
+    let choices: Vec<&str> = texts.filter(|text| !text.is_empty()).collect();
+    let fits = |text: &&str| text.chars().count() <= CHOICE_MAX;
+    (!choices.is_empty() && choices.iter().all(fits)).then_some(choices)
+}
+
 /// Returns the values, quoted, that are like another one but for case and the blanks around them.
-fn alike_values(values: &[String]) -> Vec<String> {
+fn alike_values(values: &[&str]) -> Vec<String> {
     let bare: Vec<String> = values
         .iter()
         .map(|value| value.trim().to_lowercase())
