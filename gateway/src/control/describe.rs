@@ -177,7 +177,9 @@ impl DescribedCollection<'_> {
     }
 
     fn place(&self) -> String {
-        format!("/collections/{}", self.name)
+        let mut place = "/collections".to_owned();
+        push_pointer(&mut place, self.name);
+        place
     }
 
     /// Returns the place of a setting, or that of all of them if the name is none of theirs.

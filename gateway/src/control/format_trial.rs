@@ -93,7 +93,9 @@ pub async fn try_formats(
             let Some(fit) = column.fit(format).await.filter(|fit| !fit.is_good()) else {
                 continue;
             };
-            let mut place = format!("/collections/{}/shape", collection.name);
+            let mut place = "/collections".to_owned();
+            push_pointer(&mut place, &collection.name);
+            place.push_str("/shape");
             push_pointer(&mut place, &change.column);
             let (better, is_problem) = match column.better_format(format, kind, fit).await {
                 Some((other, fitting)) => (format!("; {fitting} fit {}", words_of(&other)), true),
