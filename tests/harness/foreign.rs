@@ -31,7 +31,10 @@ pub fn node_script(name: &str) -> Command {
 /// Returns a script beside the packages of another folder than `tests/clients/node`.
 pub fn node_script_in(environment: &str, name: &str) -> Command {
     let clients = place::repository().join("tests/clients");
-    beside_packages(environment, &clients.join("driver.mjs"));
+    // Scripts import these two.
+    for shared in ["driver.mjs", "browser.mjs"] {
+        beside_packages(environment, &clients.join(shared));
+    }
     let target = beside_packages(environment, &clients.join(name));
     let mut command = node();
     command

@@ -81,10 +81,10 @@ fn databases() -> Vec<RefusedCase> {
             "lists the tables",
         ),
         sql(
-            json!({ "query": "SELECT nothing FROM orders" }),
+            json!({ "query": "SELECT absent_column FROM orders" }),
             "/query",
             "The query cannot be prepared",
-            "the source says: no such column: nothing",
+            "the source says: no such column: absent_column",
         ),
         sql(
             json!({ "query": "SELECT id, id FROM orders" }),
@@ -138,7 +138,7 @@ fn databases() -> Vec<RefusedCase> {
             json!({ "statement": "UPDATE orders SET nothing = 1" }),
             "/statement",
             "The statement cannot be prepared",
-            "the source says: no such column: nothing",
+            "the source says: no such column: absent_column",
         ),
         sql(
             json!({ "statement": "DELETE FROM orders", "table": "orders" }),
@@ -286,10 +286,12 @@ fn a_refused_setting_has_its_place_and_what_to_write_instead() {
 /// A person who drafts a query sees what the database finds wrong in it.
 #[test]
 fn a_draft_says_in_the_words_of_the_database_why_a_query_cannot_be_prepared() {
-    let house = house().file("wrong.sql", "SELECT nothing FROM orders WHERE id = :id");
+    let house = house().file(
+        "wrong.sql",
+        "SELECT absent_column FROM orders WHERE id = :id",
+    );
     let words = ["draft", "--connection", "shop", "--query", "wrong.sql"];
     let (code, _, err) = house.run(&words);
-    let why =
-        "wrong: invalid: The query cannot be prepared. The source says: no such column: nothing";
+    let why = "wrong: invalid: The query cannot be prepared. The source says: no such column: absent_column";
     assert!(code != 0 && err.contains(why), "{err}");
 }

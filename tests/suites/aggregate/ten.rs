@@ -190,6 +190,8 @@ impl Ten {
                 format!("--import={}", self.path("github.mjs")),
             ),
             "memory" => variable("MEMORY_FILE_PATH", self.path("memory.json")),
+            // It makes a folder below the home, which it may not everywhere.
+            "playwright" => variable("XDG_CACHE_HOME", self.path("cache")),
             _ => Vec::new(),
         }
     }

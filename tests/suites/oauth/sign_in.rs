@@ -107,8 +107,6 @@ fn lookup() -> Value {
 #[test]
 fn the_official_clients_sign_in_and_call() {
     let (issuer, house, gateway) = start();
-    let clients = place::repository().join("tests/clients");
-    foreign::beside_packages("node", &clients.join("browser.mjs"));
     let eras = ["modern", "legacy", "modern", "legacy"];
     for (at, way) in WAYS.into_iter().chain(["machine"]).enumerate() {
         for (script, mode) in [
@@ -142,8 +140,6 @@ fn the_official_clients_sign_in_and_call() {
 #[test]
 fn the_official_client_asks_for_more_when_a_call_needs_it() {
     let (_issuer, _house, gateway) = start();
-    let clients = place::repository().join("tests/clients");
-    foreign::beside_packages("node", &clients.join("browser.mjs"));
     for (mode, iata) in [("modern", "BOO"), ("legacy", "TOS")] {
         let new = json!({ "iata": iata, "name": "Another", "country": "NO" });
         let create = json!({ "tool": "create_airport", "arguments": new });
