@@ -135,7 +135,7 @@ fn databases() -> Vec<RefusedCase> {
             SQL,
         ),
         sql(
-            json!({ "statement": "UPDATE orders SET nothing = 1" }),
+            json!({ "statement": "UPDATE orders SET absent_column = 1" }),
             "/statement",
             "The statement cannot be prepared",
             "the source says: no such column: absent_column",
