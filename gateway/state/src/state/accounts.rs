@@ -252,11 +252,8 @@ async fn add_link(
     link: &ConnectRow,
     now_ms: i64,
 ) -> Result<(), StateError> {
-    sql("DELETE FROM connect_links WHERE expires_ms <= $1")
-        .bind(now_ms)
-        .execute(&mut *change)
-        .await?;
-    let beyond = "DELETE FROM connect_links WHERE upstream = $1 AND owner = $2 AND kind = $3 AND hash NOT IN \
+    // One that makes room expires: no right has ended that is to stay so.
+    let beyond = "UPDATE connect_links SET expires_ms = 0 WHERE upstream = $1 AND owner = $2 AND kind = $3 AND hash NOT IN \
         (SELECT hash FROM connect_links WHERE upstream = $1 AND owner = $2 AND kind = $3 \
         ORDER BY expires_ms DESC LIMIT $4)";
     sql(beyond)
@@ -264,6 +261,10 @@ async fn add_link(
         .bind(&link.owner)
         .bind(link.kind)
         .bind(LINKS_MAX - 1)
+        .execute(&mut *change)
+        .await?;
+    sql("DELETE FROM connect_links WHERE expires_ms <= $1")
+        .bind(now_ms)
         .execute(&mut *change)
         .await?;
     let insert = "INSERT INTO connect_links (hash, kind, upstream, owner, label, sealed, expires_ms) \

@@ -20,16 +20,18 @@ impl GatewayState {
     /// Adds a session or a link, unless its admin key was revoked. Those that have expired are dropped on the way.
     pub async fn add_session(&self, session: &SessionRow) -> Result<(), StateError> {
         let mut change = self.change().await?;
-        sql("DELETE FROM sessions WHERE expires_ms <= $1")
-            .bind(session.created_ms)
-            .execute(&mut change)
-            .await?;
-        let beyond = "DELETE FROM sessions WHERE admin = $1 AND kind = $2 AND id NOT IN (SELECT id FROM sessions \
-            WHERE admin = $1 AND kind = $2 ORDER BY created_ms DESC LIMIT $3)";
+        // One that makes room expires: no right has ended that is to stay so.
+        let beyond = "UPDATE sessions SET expires_ms = 0 WHERE admin = $1 AND kind = $2 AND id NOT IN (SELECT id FROM sessions \
+            WHERE admin = $1 AND kind = $2 AND expires_ms > $4 ORDER BY created_ms DESC LIMIT $3)";
         sql(beyond)
             .bind(&session.admin)
             .bind(session.kind)
             .bind(ROWS_MAX - 1)
+            .bind(session.created_ms)
+            .execute(&mut change)
+            .await?;
+        sql("DELETE FROM sessions WHERE expires_ms <= $1")
+            .bind(session.created_ms)
             .execute(&mut change)
             .await?;
         let insert = "INSERT INTO sessions (id, secret_hash, admin, kind, created_ms, expires_ms, used_ms) \
