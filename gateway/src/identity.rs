@@ -352,13 +352,17 @@ impl IdentityRegistry {
         self.used.used().await;
     }
 
-    /// Writes down which keys were used, for all processes.
+    /// Writes down which keys were used, for all processes. Uses that cannot be written wait for the next time.
     pub async fn write_uses(&self, state: &GatewayState) -> Result<(), StateError> {
-        let rows = self.used.take();
-        match rows.is_empty() {
-            true => Ok(()),
-            false => state.add_key_uses(&rows).await,
+        let (grants, rows) = self.used.take();
+        if rows.is_empty() {
+            return Ok(());
         }
+        let written = state.add_key_uses(&rows).await;
+        if written.is_err() {
+            self.used.give_back(grants, &rows);
+        }
+        written
     }
 
     /// Returns the number of the last change of a key that was taken over.

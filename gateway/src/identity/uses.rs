@@ -29,10 +29,10 @@ pub(super) struct UsedKeys {
 }
 
 impl UseCount {
-    /// Counts a call; returns `true` for the first one that waits to be written down.
-    fn add(&self, at_ms: i64) -> bool {
+    /// Counts calls; returns `true` for the first ones that wait to be written down.
+    fn add(&self, calls: u32, at_ms: i64) -> bool {
         self.last_ms.fetch_max(at_ms, Ordering::Relaxed);
-        self.calls.fetch_add(1, Ordering::Relaxed) == 0
+        self.calls.fetch_add(calls, Ordering::Relaxed) == 0
     }
 
     /// Takes the counts: the number of calls, and the time of the last one.
@@ -45,7 +45,7 @@ impl UseCount {
 impl UsedKeys {
     /// Counts a call of a key; other grants are not counted.
     pub(super) fn note(&self, grant: &Arc<dyn CallerGrant>, at_ms: i64) {
-        if grant.uses().is_some_and(|count| count.add(at_ms)) {
+        if grant.uses().is_some_and(|count| count.add(1, at_ms)) {
             self.waiting.lock().push(Arc::clone(grant));
             self.any.notify_one();
         }
@@ -56,17 +56,32 @@ impl UsedKeys {
         self.any.notified().await;
     }
 
-    /// Takes the counts since the last time.
-    pub(super) fn take(&self) -> Vec<KeyUseRow> {
+    /// Takes the counts since the last time, with the grants that they are of.
+    pub(super) fn take(&self) -> (Vec<Arc<dyn CallerGrant>>, Vec<KeyUseRow>) {
         let waiting = mem::take(&mut *self.waiting.lock());
-        let row = |grant: &Arc<dyn CallerGrant>| {
+        let taken = |grant: Arc<dyn CallerGrant>| {
             let (calls, last_ms) = grant.uses()?.take();
-            Some(KeyUseRow {
+            let row = KeyUseRow {
                 key: grant.id().to_owned(),
                 calls: i64::from(calls),
                 last_ms,
-            })
+            };
+            Some((grant, row))
         };
-        waiting.iter().filter_map(row).collect()
+        waiting.into_iter().filter_map(taken).unzip()
+    }
+
+    /// Counts again what could not be written.
+    pub(super) fn give_back(&self, grants: Vec<Arc<dyn CallerGrant>>, rows: &[KeyUseRow]) {
+        for (grant, row) in grants.into_iter().zip(rows) {
+            let calls = u32::try_from(row.calls).unwrap_or(u32::MAX);
+            if grant
+                .uses()
+                .is_some_and(|count| count.add(calls, row.last_ms))
+            {
+                self.waiting.lock().push(grant);
+            }
+        }
+        self.any.notify_one();
     }
 }

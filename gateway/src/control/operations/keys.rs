@@ -15,6 +15,7 @@ use super::{OperationError, OperationResult};
 use crate::{
     control::ControlPlane,
     identity::{AccessList, KeyLimits, MintedSecret, SecretKind, now_ms},
+    telemetry::note_written,
 };
 
 const NAME_MAX_CHARS: usize = 64;
@@ -103,7 +104,10 @@ pub async fn list(control: &ControlPlane) -> OperationResult<Vec<KeyView>> {
     // The counts are taken before they are written: a client that leaves must not end this in between.
     let (gateway, writing) = (Arc::clone(control.gateway()), state.clone());
     let written = tokio::spawn(async move { gateway.identities().write_uses(&writing).await });
-    let _ = written.await;
+    match written.await {
+        Ok(written) => note_written(&mut false, &written, "uses of keys"),
+        Err(error) => tracing::error!(%error, "uses of keys cannot be written to the state"),
+    }
     let usage = state.key_usage(now_ms()).await?.into_iter();
     let usage: HashMap<String, KeyUsage> = usage.map(|usage| (usage.key.clone(), usage)).collect();
     let view = |row: KeyRow| {
