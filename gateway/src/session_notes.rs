@@ -2,7 +2,7 @@
 //! them, so that a session is the same at every node.
 
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeSet, HashMap, HashSet},
     sync::OnceLock,
 };
 
@@ -62,6 +62,8 @@ pub struct SessionNotes {
     noted: Notify,
     /// The number of the last change taken over.
     seen: Mutex<i64>,
+    /// The fail-overs of the database after which all was read.
+    fail_overs: Mutex<u64>,
     listener: OnceLock<Listener>,
 }
 
@@ -176,20 +178,48 @@ impl SessionNotes {
     /// Takes over what other processes have written.
     pub async fn take_over(&self, state: &GatewayState) -> Result<(), StateError> {
         // After a fail-over the database may know less than this process has seen.
-        if state.session_number().await? < *self.seen.lock() {
+        let fail_overs = state.fail_overs();
+        let has_moved = *self.fail_overs.lock() != fail_overs;
+        if has_moved || state.session_number().await? < *self.seen.lock() {
             *self.seen.lock() = 0;
         }
+        let mut there = HashSet::new();
         loop {
             let seen = *self.seen.lock();
             let rows = state.client_sessions_after(seen, now_ms(), PAGE).await?;
             let Some(last) = rows.last() else {
-                return Ok(());
+                break;
             };
             *self.seen.lock() = last.change;
             for row in &rows {
                 self.hear(row);
             }
+            if has_moved {
+                there.extend(rows.into_iter().map(|row| row.id));
+            }
         }
+        if has_moved {
+            self.end_again(&there);
+            *self.fail_overs.lock() = fail_overs;
+        }
+        Ok(())
+    }
+
+    /// Has the ends written again of sessions that the database knows nothing of.
+    fn end_again(&self, there: &HashSet<String>) {
+        let now = now_ms();
+        let is_lost = |session: SessionNumber| !there.contains(&session_name(session));
+        let known = self.notes.iter();
+        let ended = known.filter(|known| known.0.ended && known.1 > now && is_lost(*known.key()));
+        let lost: Vec<SessionNumber> = ended.map(|known| *known.key()).collect();
+        let mut waiting = self.waiting.lock();
+        for session in lost {
+            if waiting.len() < NOTES_MAX || waiting.contains_key(&session) {
+                waiting.entry(session).or_default().ended = true;
+            }
+        }
+        drop(waiting);
+        self.noted.notify_one();
     }
 
     fn hear(&self, row: &ClientSessionRow) {
@@ -304,6 +334,27 @@ mod tests {
         let other = SessionNotes::default();
         other.take_over(&state).await.expect("read");
         assert!(other.find(7).expect("known").ended, "and elsewhere");
+    }
+
+    #[tokio::test]
+    async fn an_end_is_written_again_where_the_database_does_not_know_the_session() {
+        let [(_folder, before), (_other, after)] = [state().await, state().await];
+        let notes = SessionNotes::default();
+        let ended = SessionNote {
+            ended: true,
+            ..SessionNote::default()
+        };
+        notes.add(7, ended);
+        notes.write(&before).await.expect("written");
+        notes.take_over(&before).await.expect("read");
+        *notes.fail_overs.lock() += 1;
+        notes.take_over(&after).await.expect("read");
+        notes.write(&after).await.expect("written");
+        let other = SessionNotes::default();
+        other.take_over(&after).await.expect("read");
+        assert!(other.find(7).expect("known").ended, "and elsewhere");
+        notes.take_over(&after).await.expect("read");
+        assert!(notes.waiting.lock().is_empty(), "it is known there");
     }
 
     #[tokio::test]

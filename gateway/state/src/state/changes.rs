@@ -90,6 +90,8 @@ impl GatewayState {
                         tracing::error!(
                             "another server has the state, or an earlier one: it is read anew"
                         );
+                        // The number of the notes may be the same.
+                        self.changes.sessions.send_if_modified(|_| true);
                     }
                     move_to(&self.changes.all, now, is_other);
                 }
