@@ -48,7 +48,7 @@ pub const STATE_FAIL_OVERS: MetricDescriptor = MetricDescriptor {
     kind: Counter,
     labels: &[],
     help: "Times that another server had the state than before, or one that knew less (one fail-over may be both): all was read \
-           again, and revocations that it lacked were written again.",
+           again, and rights that had ended have ended there too where the state is in PostgreSQL.",
 };
 pub const SUNSETS: MetricDescriptor = MetricDescriptor {
     name: "weir_kept_version_sunset_timestamp_seconds",
