@@ -3,7 +3,7 @@
 use std::{path::Path, sync::Arc};
 
 use sqlx::{
-    SqlStr,
+    PgPool, SqlStr,
     migrate::{Migration, MigrationType, Migrator},
 };
 
@@ -79,10 +79,7 @@ impl GatewayState {
         weir_files::create_folder(folder, 0o700).map_err(folder_failed)?;
         let timeline = Arc::default();
         let pool = server::open(address, &timeline).await?;
-        migrator()
-            .run(&pool)
-            .await
-            .map_err(|error| failure::explain_migration(address, error))?;
+        migrate(address, &pool).await?;
         let engine = StateEngine::Postgresql(ServerEngine::new(pool));
         let mut state = Self::new(engine, folder);
         state.address = Some(address.clone());
@@ -115,6 +112,14 @@ impl GatewayState {
 }
 
 impl GatewayState {
+    /// Brings the tables of a database that was away at the start to this version.
+    pub(crate) async fn migrate(&self, pool: &PgPool) -> Result<(), StateError> {
+        match &self.address {
+            Some(address) => migrate(address, pool).await,
+            None => Ok(()),
+        }
+    }
+
     /// Refuses tables of a later version, whose rows this program would leave behind.
     pub(crate) async fn check_tables(&self) -> Result<(), StateError> {
         let StateEngine::Postgresql(ServerEngine { pool, .. }) = &self.engine else {
@@ -133,6 +138,11 @@ impl GatewayState {
             false => Ok(()),
         }
     }
+}
+
+async fn migrate(address: &ServerAddress, pool: &PgPool) -> Result<(), StateError> {
+    let migrated = migrator().run(pool).await;
+    migrated.map_err(|error| failure::explain_migration(address, error))
 }
 
 /// Returns the migrations of this program. Those of later versions may have run: a migration only adds, and what nothing reads any

@@ -9,7 +9,7 @@ use std::{
 use parking_lot::Mutex;
 use tokio::{
     sync::{Notify, OnceCell},
-    time::{Instant, sleep},
+    time::{Instant, sleep, timeout},
 };
 
 use super::{GatewayState, LiveChange};
@@ -28,6 +28,8 @@ const BUILDS_MAX: Duration = Duration::from_secs(60);
 /// The time between two looks at the nodes, which is short at first.
 const REACH_INTERVAL_MIN: Duration = Duration::from_millis(2);
 const REACH_INTERVAL_MAX: Duration = Duration::from_millis(15);
+/// The bound on bringing the tables to this version, where the database was away at the start.
+const MIGRATE_MAX: Duration = Duration::from_secs(60);
 /// Rows of nodes that ended without a word are kept for a day.
 const GONE_KEPT_MS: i64 = 24 * 3600 * 1000;
 /// The most that the clock of a node may be off that of the database.
@@ -238,6 +240,15 @@ impl GatewayState {
             return Ok(());
         }
         check_clock(QueryTarget::Server(&server.pool)).await?;
+        // The tables may be those of an earlier version, as this process has not started on them.
+        match timeout(MIGRATE_MAX, self.migrate(&server.pool)).await {
+            Ok(migrated) => migrated?,
+            Err(_) => {
+                let why = "its tables were not brought to this version in time";
+                return Err(StateError::Unreachable(why.to_owned()));
+            }
+        }
+        self.timeline.endings().end_in(&server.pool).await?;
         server.end_copy();
         tracing::info!("the state is reached: this process is a node from now on");
         Ok(())
