@@ -38,8 +38,14 @@ impl GatewayState {
     ) -> Result<Self, StateError> {
         let away = match Self::connect(address, folder).await {
             Ok(mut state) => {
+                let mark = open_mark(folder, stale_max);
+                if let Some(copy) = mark.as_ref().and_then(CopyMark::copy)
+                    && let Err(error) = state.end_known_by(&copy).await
+                {
+                    tracing::warn!(%error, "keys were not compared with those that this machine's copy knows to be revoked");
+                }
                 // A copy is not worth a start that fails.
-                state.mark = open_mark(folder, stale_max).filter(|mark| mark.give_up().is_ok());
+                state.mark = mark.filter(|mark| mark.give_up().is_ok());
                 return Ok(state);
             }
             Err(error) if error.is_away() => error,
@@ -76,21 +82,37 @@ impl GatewayState {
         state.timeline = timeline;
         state.mark = Some(mark);
         state.set_looked(copy.number, known);
-        match state.take_over_revoked().await {
-            Ok(()) => Ok(state),
-            Err(_) => Err(away),
-        }
+        // The server that is reached may be another one, which does not know that they were revoked.
+        let Ok(revoked) = state.revoked_lately().await else {
+            return Err(away);
+        };
+        state.timeline.endings().add_revoked(revoked);
+        Ok(state)
     }
 
-    /// Takes over which keys the copy knows to be revoked: the server that is reached may be another one, which does not.
-    async fn take_over_revoked(&self) -> Result<(), StateError> {
+    /// Ends the keys again that a copy knows to be revoked, if it is of another server than this one or has a change that this one
+    /// lacks.
+    async fn end_known_by(&self, copy: &MarkedCopy) -> Result<(), StateError> {
+        let StateEngine::Postgresql(server) = &self.engine else {
+            return Ok(());
+        };
+        if copy.timeline == self.timeline.last() && copy.number <= self.generation().await? {
+            return Ok(());
+        }
+        let opened = Self::open_to_read(&self.folder.join(&copy.folder)).await?;
+        let endings = self.timeline.endings();
+        endings.add_revoked(opened.revoked_lately().await?);
+        endings.end_in(&server.pool).await?;
+        Ok(())
+    }
+
+    /// Returns the keys of agents and admins that were revoked lately: kind, id, and the time.
+    async fn revoked_lately(&self) -> Result<Vec<(String, String, i64)>, StateError> {
         let query = "SELECT 'key' AS kind, id, revoked_ms FROM keys WHERE revoked_ms > $1 \
                      UNION ALL SELECT 'admin' AS kind, id, revoked_ms FROM admins WHERE revoked_ms > $1";
         let now_ms = i64::try_from(now_ms()).unwrap_or(i64::MAX);
-        let keys = sql(query).bind(now_ms - endings::KEPT_MS);
-        let keys = keys.fetch_all(&self.engine).await?;
-        self.timeline.endings().add_revoked(keys);
-        Ok(())
+        let keys = sql(query).bind(now_ms - endings::KNOWN_MS);
+        keys.fetch_all(&self.engine).await
     }
 
     /// Returns `true` while what is read comes from this machine's copy, since the database was not reached yet.

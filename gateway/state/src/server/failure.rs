@@ -85,7 +85,8 @@ fn is_away(error: &sqlx::Error) -> bool {
     }
 }
 
-fn code(error: &sqlx::Error) -> Option<String> {
+/// Returns the code of an error that the server reports.
+pub(super) fn code(error: &sqlx::Error) -> Option<String> {
     Some(error.as_database_error()?.code()?.into_owned())
 }
 

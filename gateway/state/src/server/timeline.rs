@@ -8,11 +8,13 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use parking_lot::Mutex;
 use sqlx::PgConnection;
 
-use super::endings::EndedRights;
+use super::{endings::EndedRights, failure::code};
 
 const STANDBY: &str = "it is a standby: promote it, or name the primary too in `[state] url`";
 const READ: &str = "SELECT CASE WHEN pg_is_in_recovery() THEN '' \
                     ELSE substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) END";
+/// The codes where a server offers nothing to read it: the role may not, there is no such function, or it is not supported.
+const NOT_OFFERED: [&str; 3] = ["42501", "42883", "0A000"];
 
 #[derive(Debug, Default)]
 pub(crate) struct ServerTimeline {
@@ -65,8 +67,10 @@ impl ServerTimeline {
                 Err(sqlx::Error::Io(std::io::Error::other(STANDBY)))
             }
             Ok(timeline) => Ok(Some(timeline)),
-            Err(sqlx::Error::Database(_)) => Ok(None),
-            Err(error) => Err(error),
+            Err(error) => match code(&error).as_deref() {
+                Some(code) if NOT_OFFERED.contains(&code) => Ok(None),
+                _ => Err(error),
+            },
         }
     }
 

@@ -17,6 +17,7 @@ use crate::{
     NewNode, NodeRow, StateError,
     columns::from_row,
     engine::{QueryTarget, StateChange, StateEngine, sql},
+    server::endings::NoteCheck,
 };
 
 /// The time for which a row says that its node runs.
@@ -201,24 +202,42 @@ impl GatewayState {
         Ok(number)
     }
 
-    /// Notes the number that a look found, and takes over which rights have ended by then. Where it is lower than one before, the
-    /// database knows less than this process: in it, they end again.
+    /// Notes the number that a look found, and takes over which rights have ended by then. Where it is lower than one before, or
+    /// the last end that was read is not there, the database knows less than this process: in it, they end again.
     async fn take_number(&self, number: i64) -> Result<(), StateError> {
         let is_less = self.node.number.load(Relaxed) > number;
-        if let StateEngine::Postgresql(server) = &self.engine
-            && server.copy().is_none()
-        {
-            let endings = self.timeline.endings();
-            if is_less {
-                endings.end_in(&server.pool).await?;
+        let pool = match &self.engine {
+            StateEngine::Postgresql(server) if server.copy().is_none() => &server.pool,
+            _ => {
+                if is_less {
+                    self.timeline.note_move();
+                }
+                self.node.number.store(number, Relaxed);
+                return Ok(());
             }
-            endings.take_over(&server.pool).await?;
-        }
-        if is_less {
+        };
+        let endings = self.timeline.endings();
+        let found = endings.compare(pool).await?;
+        let is_other = match (is_less, found) {
+            (true, _) | (_, NoteCheck::Fewer) => {
+                endings.end_in(pool).await?;
+                true
+            }
+            (_, NoteCheck::Doubtful) => endings.end_in(pool).await? > 0,
+            (_, NoteCheck::Same | NoteCheck::New(_)) => false,
+        };
+        let mut number = number;
+        if is_other {
             self.timeline.note_move();
+            // The number may be that of the database before.
+            number = number.min(self.generation().await?);
         }
         self.node.number.store(number, Relaxed);
-        Ok(())
+        match found {
+            NoteCheck::Same if !is_other => Ok(()),
+            NoteCheck::New(count) if !is_other => endings.take_over(pool, count).await,
+            _ => endings.take_over(pool, 0).await,
+        }
     }
 
     /// Returns how often the database became another one, or one that knows less: all rows are then read again.

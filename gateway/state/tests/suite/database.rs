@@ -10,7 +10,7 @@ use weir_watch::FileWatcher;
 
 use crate::{
     contracts::{FILE as FROM_FILE, key, publish, version},
-    endings::an_end_stays_where_the_database_forgets_it,
+    endings,
     place::Place,
     server::Server,
 };
@@ -76,7 +76,12 @@ async fn a_state_in_a_database_is_shared_moved_and_refused_for_what_is_wrong_wit
     numbers(&Place::database(&server)).await;
     builds_of_other_machines(&Place::database(&server)).await;
     leases(&Place::database(&server)).await;
-    an_end_stays_where_the_database_forgets_it(&Place::database(&server)).await;
+    endings::an_end_stays_where_the_database_forgets_it(&Place::database(&server)).await;
+    endings::an_end_stays_where_its_note_alone_is_lost(&Place::database(&server)).await;
+    endings::an_approval_that_was_given_back_stays(&Place::database(&server)).await;
+    endings::what_makes_room_has_not_ended(&Place::database(&server)).await;
+    endings::a_start_from_the_copy_comes_back_on_earlier_tables(&server, &Place::database(&server))
+        .await;
     there_and_back(&Place::database(&server)).await;
     away(&server, &Place::database(&server)).await;
 }
