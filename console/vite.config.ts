@@ -39,6 +39,8 @@ export default defineConfig({
     assetsInlineLimit: 0,
     emptyOutDir: false,
     modulePreload: { polyfill: false },
+    // What the first screen needs is one file: a browser takes longer for a dozen small ones.
+    rolldownOptions: { output: { codeSplitting: { groups: [{ name: "first", tags: ["$initial"] }] } } },
   },
   test: { include: ["src/**/*.test.ts"] },
   server: { proxy: { "/v1": gateway, "/metrics": gateway } },

@@ -1,3 +1,5 @@
+// The session is asked for before the rest of this list is read.
+import { resumed } from "./resumed";
 import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
@@ -24,7 +26,7 @@ applyTheme();
 addEventListener("hashchange", () => {
   if (hasSecret()) void resumeSession().then(() => queries.invalidateQueries());
 });
-await resumeSession();
+await resumed;
 const root = document.getElementById("root");
 if (root) {
   createRoot(root).render(
