@@ -11,9 +11,10 @@ collections:
   airports:
     adapter: sheet
     settings: { connection: data, path: airports.csv }
-    columns: [iata, name, country]
+    columns: [iata, name, country, elevation_ft, latitude]
     key: [iata]
     write: true
+    shape: { elevation_ft: { type: integer, nullable: true }, latitude: { type: number, nullable: true } }
 tools:
   - tool: add_airport
     description: Adds an airport that a person approved.
