@@ -72,7 +72,7 @@ fn alike_values(values: &[&str]) -> Vec<String> {
         .collect();
     let has_twin = |at: usize| bare.iter().filter(|other| **other == bare[at]).count() > 1;
     let alike = (0..values.len()).filter(|at| has_twin(*at));
-    alike.map(|at| name::quoted(&values[at])).collect()
+    alike.map(|at| name::quoted(values[at])).collect()
 }
 
 /// Puts values together that differ in case or blanks alone, in the order of the first of each. The one that stands for the
