@@ -45,10 +45,10 @@ fn house() -> House {
         )
 }
 
-/// Returns the address of the first script that the page names.
+/// Returns the address of the script that the first screen needs.
 fn script(page: &str) -> &str {
     let at = page
-        .find("/assets/index-")
+        .find("/assets/first-")
         .expect("the console was built: cargo xtask console");
     let rest = &page[at..];
     &rest[..rest.find('"').expect("an attribute ends")]
