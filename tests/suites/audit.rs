@@ -438,9 +438,12 @@ async fn what_cannot_be_recorded_is_not_answered() {
         );
         assert!(result["_meta"]["dev.weir/receipt"].is_null());
     }
+    let line = "the audit trail cannot be written";
+    // A thread writes the log.
+    until("the line is there", async || gateway.log().contains(line)).await;
     let log = gateway.log();
     assert_eq!(
-        log.matches("the audit trail cannot be written").count(),
+        log.matches(line).count(),
         1,
         "the log says so once: {log}"
     );
