@@ -442,11 +442,7 @@ async fn what_cannot_be_recorded_is_not_answered() {
     // A thread writes the log.
     until("the line is there", async || gateway.log().contains(line)).await;
     let log = gateway.log();
-    assert_eq!(
-        log.matches(line).count(),
-        1,
-        "the log says so once: {log}"
-    );
+    assert_eq!(log.matches(line).count(), 1, "the log says so once: {log}");
     std::fs::remove_file(&trail).expect("removed");
     std::fs::rename(&away, &trail).expect("moved back");
     within(Duration::from_secs(20), "the call runs again", async || {
