@@ -8,7 +8,10 @@ use std::{
 };
 
 use sha2::{Digest as _, Sha256};
+use weir_files::embedded::compress;
 
+/// The document of the admin API.
+const DOCUMENT: &str = "openapi.json";
 const ADAPTERS: [&str; 3] = ["rest", "sheet", "sql"];
 /// Files and folders of the repository that the author of a plugin needs.
 const SOURCES: [&str; 14] = [
@@ -31,6 +34,7 @@ const SOURCES: [&str; 14] = [
 fn main() {
     let manifest = env::var("CARGO_MANIFEST_DIR").expect("cargo sets it");
     let plugins = Path::new(&manifest).join("../../plugins");
+    let out = PathBuf::from(env::var("OUT_DIR").expect("cargo sets it"));
     let mut list = String::from("&[\n");
     let mut missing = false;
     println!("cargo::rerun-if-changed=build.rs");
@@ -39,11 +43,10 @@ fn main() {
         match file.canonicalize() {
             Ok(file) => {
                 println!("cargo::rerun-if-changed={}", file.display());
-                let digest =
-                    hex::encode(Sha256::digest(fs::read(&file).expect("it was just found")));
-                list.push_str(&format!(
-                    "    ({name:?}, {digest:?}, include_bytes!({file:?})),\n"
-                ));
+                let component = fs::read(&file).expect("it was just found");
+                let digest = hex::encode(Sha256::digest(&component));
+                let embedded = embed(&component, &out.join(name));
+                list.push_str(&format!("    ({name:?}, {digest:?}, {embedded}),\n"));
             }
             Err(_) => missing = true,
         }
@@ -53,22 +56,11 @@ fn main() {
         println!("cargo::rerun-if-changed={}", plugins.display());
     }
     list.push(']');
-    let out = env::var("OUT_DIR").expect("cargo sets it");
-    fs::write(Path::new(&out).join("adapters.rs"), list)
-        .expect("the build folder can be written to");
-    fs::write(
-        Path::new(&out).join("sources.rs"),
-        sources(&Path::new(&manifest).join("../..")),
-    )
-    .expect("as above");
-    fs::write(
-        Path::new(&out).join("console.rs"),
-        console(
-            &Path::new(&manifest).join("../../console/dist"),
-            &Path::new(&out).join("console"),
-        ),
-    )
-    .expect("as above");
+    fs::write(out.join("adapters.rs"), list).expect("the build folder can be written to");
+    let repository = Path::new(&manifest).join("../..");
+    fs::write(out.join("sources.rs"), sources(&repository, &out)).expect("as above");
+    let web_files = web_files(&repository.join("console"), &out.join("console"));
+    fs::write(out.join("console.rs"), web_files).expect("as above");
     if let Some(commit) = commit() {
         println!("cargo::rustc-env=WEIR_BUILT_COMMIT={commit}");
     }
@@ -103,13 +95,41 @@ fn git(words: &[&str]) -> Option<String> {
     Some(printed.trim().to_owned())
 }
 
-/// Returns the files of the console, each beside its compressed form; none where it was not built. The folder is always
-/// there, so that a later build of the console is seen.
-fn console(dist: &Path, copies: &Path) -> String {
+/// Compresses a file to that path, and returns the expression that embeds it.
+fn embed(content: &[u8], to: &Path) -> String {
+    fs::write(to, compress(content)).expect("the build folder can be written to");
+    format!(
+        "weir_files::embedded::EmbeddedFile::new({}, include_bytes!({to:?}))",
+        content.len()
+    )
+}
+
+/// Returns the document of the admin API and the files of the console, which are none where it was not built. Its folder is
+/// always there, so that a later build of the console is seen.
+fn web_files(console: &Path, copies: &Path) -> String {
+    let (document, dist) = (console.join(DOCUMENT), console.join("dist"));
+    println!("cargo::rerun-if-changed={}", document.display());
     println!("cargo::rerun-if-changed={}", dist.display());
     // A build of the console that runs meanwhile deletes files. Cargo sees its end, and runs this again.
-    let files = copy_console(dist, copies).unwrap_or_default();
+    let mut files = copy_console(&dist, copies).unwrap_or_default();
+    let content = fs::read(document).expect("a file of the repository");
+    fs::create_dir_all(copies).expect("the build folder can be written to");
+    let to = copies.join(DOCUMENT);
+    files.push(web_file(Path::new(DOCUMENT), &content, &to, None));
     format!("&[\n{}]", files.concat())
+}
+
+/// Returns the entry of a file, whose copy lies at `to`, and perhaps another that npm compressed.
+fn web_file(path: &Path, content: &[u8], to: &Path, compressed: Option<&Path>) -> String {
+    let compressed = match compressed {
+        Some(file) => format!("Some(include_bytes!({file:?}))"),
+        None => "None".to_owned(),
+    };
+    format!(
+        "    weir::web_files::WebFile {{ path: {path:?}, digest: {:?}, content: {}, compressed: {compressed} }},\n",
+        hex::encode(Sha256::digest(content)),
+        embed(content, to),
+    )
 }
 
 /// Copies the files of the console to where no other build deletes them, and returns an entry for each.
@@ -128,20 +148,19 @@ fn copy_console(dist: &Path, copies: &Path) -> io::Result<Vec<String>> {
             fs::create_dir_all(copy.parent().expect("a file lies in a folder"))?;
             fs::copy(compressed, &copy)?;
             let content = fs::read(compressed.with_extension(""))?;
-            fs::write(copy.with_extension(""), &content)?;
-            Ok(format!(
-                "    weir::web_files::WebFile {{ path: {:?}, digest: {:?}, content: include_bytes!({:?}), \
-                 compressed: include_bytes!({copy:?}) }},\n",
-                path.with_extension(""),
-                hex::encode(Sha256::digest(&content)),
-                copy.with_extension(""),
+            let to = copy.with_extension("");
+            Ok(web_file(
+                &path.with_extension(""),
+                &content,
+                &to,
+                Some(&copy),
             ))
         })
         .collect()
 }
 
-/// Returns `(path, content)` of each file, in the order of their paths.
-fn sources(repository: &Path) -> String {
+/// Returns the path and the length of each file, in the order of their paths, and all of them as one.
+fn sources(repository: &Path, out: &Path) -> String {
     let repository = repository.canonicalize().expect("this crate lies in it");
     let mut files = Vec::new();
     for source in SOURCES {
@@ -152,13 +171,15 @@ fn sources(repository: &Path) -> String {
         collect(&repository.join(source), &mut files).expect("a folder of the repository");
     }
     files.sort();
-    let mut list = String::from("&[\n");
+    let (mut list, mut all) = (String::new(), Vec::new());
     for file in files {
         let path = file.strip_prefix(&repository).expect("it lies there");
-        list.push_str(&format!("    ({path:?}, include_bytes!({file:?})),\n"));
+        let content = fs::read(&file).expect("it was just found");
+        list.push_str(&format!("    ({path:?}, {}),\n", content.len()));
+        all.extend(content);
     }
-    list.push(']');
-    list
+    let content = embed(&all, &out.join("sources"));
+    format!("weir_cli::SourceArchive {{ files: &[\n{list}], content: {content} }}")
 }
 
 fn collect(path: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {

@@ -11,6 +11,8 @@ mod schema;
 mod start_new;
 mod templates;
 
+use weir_files::embedded::EmbeddedFile;
+
 pub(super) use self::{
     build::BuildArgs,
     cases::TestArgs,
@@ -20,5 +22,30 @@ pub(super) use self::{
     start_new::NewArgs,
 };
 
-/// The sources that come with the program: the path in its repository, and the file.
-pub type Sources = &'static [(&'static str, &'static [u8])];
+/// The sources that come with the program, one after the other in one file.
+#[derive(Clone, Copy)]
+pub struct SourceArchive {
+    /// The path of each in its repository, and its length.
+    pub files: &'static [(&'static str, usize)],
+    pub content: EmbeddedFile,
+}
+
+/// A source: the path in its repository, and the file.
+pub(crate) type SourceFile = (&'static str, Vec<u8>);
+
+impl SourceArchive {
+    /// Returns the sources.
+    pub(crate) fn unpack(&self) -> Vec<SourceFile> {
+        let content = self.content.read();
+        let mut rest = content.as_slice();
+        let mut cut = |length| {
+            let (file, after) = rest.split_at(length);
+            rest = after;
+            file.to_vec()
+        };
+        self.files
+            .iter()
+            .map(|(path, length)| (*path, cut(*length)))
+            .collect()
+    }
+}

@@ -56,7 +56,11 @@ mod terminal;
 mod tools;
 mod upstream;
 
-use std::{path::PathBuf, process::ExitCode, sync::OnceLock};
+use std::{
+    path::PathBuf,
+    process::ExitCode,
+    sync::{LazyLock, OnceLock},
+};
 
 use clap::{
     Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand,
@@ -71,7 +75,8 @@ use weir::{
 use weir_contracts::client::ClientProfile;
 use weir_plugin_host::BuiltIn;
 
-pub use self::author::Sources;
+pub use self::author::SourceArchive;
+use self::author::SourceFile;
 
 /// The gateway between agents and data. A form is a tool contract: describe a tool as a form, point it at a
 /// spreadsheet, a SQL table or a REST endpoint, and serve it to any MCP client.
@@ -182,19 +187,25 @@ fn built_in() -> BuiltIn {
 }
 
 /// The files from which `weir plugin new` makes folders.
-static SOURCES: OnceLock<Sources> = OnceLock::new();
+static SOURCES: OnceLock<SourceArchive> = OnceLock::new();
 
-fn sources() -> Sources {
-    SOURCES.get().copied().unwrap_or_default()
+fn sources() -> &'static [SourceFile] {
+    static FILES: LazyLock<Vec<SourceFile>> = LazyLock::new(|| {
+        let archive = SOURCES.get();
+        archive.map(SourceArchive::unpack).unwrap_or_default()
+    });
+    &FILES
 }
 
 /// Runs the command of the process's arguments, and returns its exit code. `built_in` are the plugins inside the
 /// program, `sources` the files of new plugins, and `commit` what the program was built from, where that is known. Ends the
 /// process if the arguments cannot be parsed.
-pub fn main(built_in: BuiltIn, sources: Sources, commit: Option<&str>) -> ExitCode {
+pub fn main(built_in: BuiltIn, sources: Option<SourceArchive>, commit: Option<&str>) -> ExitCode {
     weir::memory::give_large_blocks_back();
     let _ = BUILT_IN.set(built_in); // once a process
-    let _ = SOURCES.set(sources);
+    if let Some(sources) = sources {
+        let _ = SOURCES.set(sources);
+    }
     end_with_the_reader();
     deny_inspection();
     if let Some(error) = moved::error(std::env::args_os().skip(1)) {

@@ -4,10 +4,12 @@ use std::{cmp::Reverse, collections::BinaryHeap, sync::LazyLock};
 
 use ahash::AHashMap;
 use regex::Regex;
+use weir_files::embedded::EmbeddedFile;
 
 /// The tokens in the order in which pairs are merged into them: a byte that holds the length, and the token. See
 /// docs/decisions/search-by-words.md.
-const TOKENS: &[u8] = include_bytes!("tokens/o200k.tokens");
+const TOKENS: EmbeddedFile =
+    EmbeddedFile::new(1_597_668, include_bytes!("tokens/o200k.tokens.zlib"));
 /// The length of the longest token.
 const TOKEN_BYTES_MAX: usize = 128;
 
@@ -35,7 +37,7 @@ pub fn vocabulary() -> &'static TokenVocabulary {
 
 impl TokenVocabulary {
     fn new() -> Self {
-        let mut rest = TOKENS;
+        let mut rest: &'static [u8] = TOKENS.read().leak();
         let tokens = std::iter::from_fn(|| {
             let (length, after) = rest.split_first()?;
             let (token, after) = after.split_at(usize::from(*length));

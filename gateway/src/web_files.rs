@@ -7,6 +7,7 @@ use axum::{
     http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header},
     response::{IntoResponse as _, Response},
 };
+use weir_files::embedded::EmbeddedFile;
 
 /// A file as it was built.
 pub struct WebFile {
@@ -14,9 +15,9 @@ pub struct WebFile {
     pub path: &'static str,
     /// sha256 of the content, hex.
     pub digest: &'static str,
-    pub content: &'static [u8],
-    /// The content, compressed with brotli.
-    pub compressed: &'static [u8],
+    pub content: EmbeddedFile,
+    /// The content, compressed with brotli; none of a file that browsers seldom ask for.
+    pub compressed: Option<&'static [u8]>,
 }
 
 /// The time for which a browser keeps a file.
@@ -56,11 +57,11 @@ pub(crate) fn serve_file(
     caching: FileCaching,
     protection: [(HeaderName, HeaderValue); 4],
 ) -> Response {
-    let is_compressed = takes_brotli(headers);
+    let compressed = file.compressed.filter(|_| takes_brotli(headers));
     let tag = format!(
         "\"{}{}\"",
         &file.digest[..32],
-        if is_compressed { "-br" } else { "" }
+        if compressed.is_some() { "-br" } else { "" }
     );
     let common = [
         (
@@ -80,12 +81,12 @@ pub(crate) fn serve_file(
         header::CONTENT_TYPE,
         HeaderValue::from_static(media_type(file.path)),
     )];
-    match is_compressed {
-        true => {
+    match compressed {
+        Some(compressed) => {
             let encoding = [(header::CONTENT_ENCODING, HeaderValue::from_static("br"))];
-            (protection, common, kind, encoding, file.compressed).into_response()
+            (protection, common, kind, encoding, compressed).into_response()
         }
-        false => (protection, common, kind, file.content).into_response(),
+        None => (protection, common, kind, file.content.read()).into_response(),
     }
 }
 
@@ -125,6 +126,7 @@ fn media_type(path: &str) -> &'static str {
         Some("html") => "text/html; charset=utf-8",
         Some("js") => "text/javascript; charset=utf-8",
         Some("css") => "text/css; charset=utf-8",
+        Some("json") => "application/json",
         Some("svg") => "image/svg+xml",
         _ => "application/octet-stream",
     }

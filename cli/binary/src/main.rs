@@ -2,11 +2,13 @@
 
 use std::process::ExitCode;
 
-/// Name, digest and component, from `build.rs`.
-const ADAPTERS: &[(&str, &str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/adapters.rs"));
+use weir_files::embedded::EmbeddedFile;
 
-/// Path in the repository and content, from `build.rs`.
-const SOURCES: weir_cli::Sources = include!(concat!(env!("OUT_DIR"), "/sources.rs"));
+/// Name, digest and component, from `build.rs`.
+const ADAPTERS: &[(&str, &str, EmbeddedFile)] = include!(concat!(env!("OUT_DIR"), "/adapters.rs"));
+
+/// The files of the repository that the author of a plugin needs, from `build.rs`.
+const SOURCES: weir_cli::SourceArchive = include!(concat!(env!("OUT_DIR"), "/sources.rs"));
 
 /// The files of the console, from `build.rs`; none where it was not built.
 const CONSOLE: &[weir::web_files::WebFile] = include!(concat!(env!("OUT_DIR"), "/console.rs"));
@@ -16,5 +18,5 @@ const COMMIT: Option<&str> = option_env!("WEIR_BUILT_COMMIT");
 
 fn main() -> ExitCode {
     weir::web_files::embed_web_files(CONSOLE);
-    weir_cli::main(ADAPTERS, SOURCES, COMMIT)
+    weir_cli::main(ADAPTERS, Some(SOURCES), COMMIT)
 }

@@ -6,6 +6,8 @@ use anyhow::Context as _;
 use clap::ValueEnum;
 use toml_edit::{DocumentMut, InlineTable, Item, Table, Value};
 
+use crate::sources;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum TemplateKind {
     /// Functions that are tools by themselves
@@ -172,14 +174,10 @@ fn filled(content: &[u8], name: &str) -> Vec<u8> {
     }
 }
 
-fn sources() -> super::Sources {
-    crate::sources()
-}
-
 fn source(path: &str) -> anyhow::Result<&'static [u8]> {
     let found = sources().iter().find(|(source, _)| *source == path);
     found
-        .map(|(_, content)| *content)
+        .map(|(_, content)| content.as_slice())
         .with_context(|| format!("this program was built without {path}; `cargo xtask plugins`, then another build, adds it"))
 }
 

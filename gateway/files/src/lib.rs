@@ -3,6 +3,7 @@
 //! Files that these functions have written outlive the machine when they return: the bytes are synced before the move,
 //! and the folder after it. They wait for the disk, so that a large file is written on a thread that may wait.
 
+pub mod embedded;
 mod held_folder;
 
 use std::{

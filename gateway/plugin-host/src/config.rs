@@ -3,13 +3,14 @@
 use std::{collections::BTreeMap, ffi::OsString, path::PathBuf, sync::Arc, time::Duration};
 
 use serde::{Deserialize, Deserializer, de::Error as _};
+use weir_files::embedded::EmbeddedFile;
 use weir_state::GatewayState;
 
 use crate::engine::{EngineSize, LARGE_INSTANCES_MAX, MEMORY_MAX};
 
 /// Components that travel inside the program: a plugin's name, the sha256 of its file in hex, and the file. A plugin named
 /// so provides the adapter of that name. The digest is not checked: with a cached compilation the file is never read.
-pub type BuiltIn = &'static [(&'static str, &'static str, &'static [u8])];
+pub type BuiltIn = &'static [(&'static str, &'static str, EmbeddedFile)];
 
 /// The settings of a host.
 #[derive(Clone, Debug)]

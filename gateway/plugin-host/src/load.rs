@@ -34,7 +34,7 @@ mod verdict;
 
 use builds::{BuildAcceptance, BuildStore};
 use checks::{BuildCandidate, BuildPlace, check_pin};
-use component::{CompileContext, ComponentCache, EngineLinkers, PreparedComponent};
+use component::{CompileContext, ComponentBytes, ComponentCache, EngineLinkers, PreparedComponent};
 use folder::{FolderEntry, PluginStamp};
 use libraries::TrackedLibrary;
 use serving::{BuildRefusal, BuiltinPlugin, PluginSlot};
@@ -354,7 +354,10 @@ impl PluginLoader {
         let path = self.config.plugins.join(name);
         let read = {
             let path = path.clone();
-            move || folder::read(&path, stamp).map(|bytes| (component::digest(&bytes), bytes))
+            move || {
+                let bytes = folder::read(&path, stamp)?;
+                Ok((component::digest(&bytes), ComponentBytes::Read(bytes)))
+            }
         };
         let stem = Path::new(name)
             .file_stem()
@@ -417,10 +420,10 @@ impl PluginLoader {
 
     /// Compiles and links, on a thread of its own. `name` is what the plugin's file calls it; `read` returns the digest
     /// and the bytes.
-    async fn prepare<B: AsRef<[u8]>>(
+    async fn prepare(
         &self,
         name: String,
-        read: impl FnOnce() -> Result<(String, B), String> + Send + 'static,
+        read: impl FnOnce() -> Result<(String, ComponentBytes), String> + Send + 'static,
     ) -> Result<PreparedComponent, String> {
         let pin = self.config.plugin.get(&name).cloned();
         let preparation = self.preparation();
@@ -431,7 +434,7 @@ impl PluginLoader {
                 // compiled.
                 check_pin(&name, &config, &digest)?;
             }
-            preparation.run(&name, bytes.as_ref(), digest)
+            preparation.run(&name, &bytes, digest)
         })
         .await
         .map_err(|error| format!("compiling it failed: {error}"))?

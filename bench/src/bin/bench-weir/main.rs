@@ -8,5 +8,5 @@ use weir_plugin_host::native;
 
 fn main() -> ExitCode {
     native::install(noop::adapter());
-    weir_cli::main(&[], &[], None)
+    weir_cli::main(&[], None, None)
 }

@@ -1,9 +1,13 @@
 //! Turns the bytes of a file into code that can be instantiated: imports are checked, exports found.
 
-use std::sync::{Arc, OnceLock};
+use std::{
+    borrow::Cow,
+    sync::{Arc, OnceLock},
+};
 
 use sha2::{Digest as _, Sha256};
 use wasmtime::component::{Component, Linker};
+use weir_files::embedded::EmbeddedFile;
 
 use crate::{
     bindings::v0_1::exports::weir::plugin::{about, collections, items, summaries, tools},
@@ -35,6 +39,30 @@ const WASI_PACKAGES: [&str; 5] = [
 ];
 /// Above it there is an interpreter inside: such components need the large engine.
 const SMALL_MAX_BYTES: usize = 2 << 20;
+
+/// The bytes of a component.
+pub(super) enum ComponentBytes {
+    /// Those of a file.
+    Read(Vec<u8>),
+    /// Those inside the program.
+    Embedded(EmbeddedFile),
+}
+
+impl ComponentBytes {
+    fn len(&self) -> usize {
+        match self {
+            Self::Read(bytes) => bytes.len(),
+            Self::Embedded(file) => file.len(),
+        }
+    }
+
+    fn read(&self) -> Cow<'_, [u8]> {
+        match self {
+            Self::Read(bytes) => bytes.into(),
+            Self::Embedded(file) => file.read().into(),
+        }
+    }
+}
 
 /// A component that can be tried.
 pub(super) struct PreparedComponent {
@@ -78,10 +106,12 @@ impl CompileContext {
     pub(super) fn run(
         &self,
         name: &str,
-        bytes: &[u8],
+        bytes: &ComponentBytes,
         digest: String,
     ) -> Result<PreparedComponent, String> {
-        check_header(bytes)?;
+        if let ComponentBytes::Read(bytes) = bytes {
+            check_header(bytes)?;
+        }
         let sizes: &[EngineSize] = if bytes.len() > SMALL_MAX_BYTES {
             &[EngineSize::Large]
         } else {
@@ -91,7 +121,8 @@ impl CompileContext {
             Some(found) => found,
             None => {
                 let compiler = self.engines.compiler(self.is_serving);
-                let code = notice::compile(name, || compiler.precompile_component(bytes));
+                let bytes = bytes.read();
+                let code = notice::compile(name, || compiler.precompile_component(&bytes));
                 let code = code.map_err(|error| format!("it does not compile: {error:#}"))?;
                 self.cache.put(&digest, &code, sizes, self.engines)?
             }

@@ -14,7 +14,9 @@ use super::{
     BuildPlace, BuildRefusal, BuildSource, PluginLoader, PluginSlot, PluginStamp,
     PreparedComponent,
     builds::{self, now_ms},
-    check_pin, component, folder,
+    check_pin,
+    component::{self, ComponentBytes},
+    folder,
     libraries::{ConfiguredLibrary, TrackedLibrary},
     report,
 };
@@ -307,6 +309,7 @@ impl PluginLoader {
             move || builds::read_kept(&path)
         };
         if !is_library {
+            let read = move || read().map(|(digest, bytes)| (digest, ComponentBytes::Read(bytes)));
             return self.prepare(name.to_owned(), read).await;
         }
         let checked = tokio::task::spawn_blocking(move || read().map(drop)).await;

@@ -10,9 +10,11 @@ use std::{
 
 use tokio::sync::Semaphore;
 use weir_admission::{ConcurrencyLimiter, FailureBackoff};
+use weir_files::embedded::EmbeddedFile;
 
 use super::{
-    PluginLoader, PreparedComponent, checks::BuildPlace, cores, report, verdict::BuildSource,
+    PluginLoader, PreparedComponent, checks::BuildPlace, component::ComponentBytes, cores, report,
+    verdict::BuildSource,
 };
 use crate::{
     LoadReport, PluginConfig,
@@ -79,7 +81,7 @@ impl From<String> for BuildRefusal {
 pub(super) struct BuiltinPlugin {
     name: &'static str,
     digest: &'static str,
-    component: &'static [u8],
+    component: EmbeddedFile,
     /// The plugin; `None` if it was refused, or if a file or library has its name or its adapter.
     pub(super) plugin: Option<Arc<LoadedPlugin>>,
     /// Whether it was refused: then it is not tried again until refusals are forgotten.
@@ -88,7 +90,7 @@ pub(super) struct BuiltinPlugin {
 
 impl BuiltinPlugin {
     pub(super) fn new(
-        &(name, digest, component): &(&'static str, &'static str, &'static [u8]),
+        &(name, digest, component): &(&'static str, &'static str, EmbeddedFile),
     ) -> Self {
         Self {
             name,
@@ -174,7 +176,7 @@ impl PluginLoader {
     async fn load_built_in(
         &mut self,
         name: &'static str,
-        file: (String, &'static [u8]),
+        file: (String, EmbeddedFile),
         current: Option<Arc<LoadedPlugin>>,
     ) -> Result<(Arc<LoadedPlugin>, Vec<String>), String> {
         let (prepared, about) = self.prepare_built_in(name, file).await?;
@@ -209,7 +211,7 @@ impl PluginLoader {
     async fn prepare_built_in(
         &self,
         name: &str,
-        file: (String, &'static [u8]),
+        file: (String, EmbeddedFile),
     ) -> Result<(PreparedComponent, PluginDescription), String> {
         let digest = file.0.clone();
         if let Some((about, size)) = self.cache.kept_about(&digest)
@@ -223,7 +225,11 @@ impl PluginLoader {
             };
             return Ok((prepared, about));
         }
-        let prepared = self.prepare(name.to_owned(), move || Ok(file)).await?;
+        let prepared = self
+            .prepare(name.to_owned(), move || {
+                Ok((file.0, ComponentBytes::Embedded(file.1)))
+            })
+            .await?;
         let text = self.about_text(&prepared).await?;
         let about = PluginDescription::parse(&text, prepared.code.has_collections())?;
         let is_adapter = prepared.code.has_collections() && !prepared.code.has_tools();
@@ -237,12 +243,13 @@ impl PluginLoader {
     fn deferred(
         &self,
         name: &str,
-        (digest, bytes): (String, &'static [u8]),
+        (digest, bytes): (String, EmbeddedFile),
         size: EngineSize,
     ) -> DeferredCode {
         let (preparation, name) = (self.preparation(), name.to_owned());
         DeferredCode::new(move || {
-            let prepared = preparation.run(&name, bytes, digest.clone())?;
+            let prepared =
+                preparation.run(&name, &ComponentBytes::Embedded(bytes), digest.clone())?;
             match Arc::into_inner(prepared.code) {
                 Some(PluginCode::Component(code)) if prepared.size == size => Ok(code),
                 _ => Err("the compiled code in the cache is of another kind".to_owned()),

@@ -13,6 +13,7 @@ use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 use weir_connections::{ConnectionConfig, ConnectionRegistry};
+use weir_files::embedded::{EmbeddedFile, compress};
 use weir_plugin_host::{
     AdapterChange, AdapterFailure, AdapterPage, AdapterQuery, BuiltIn, CallContext, CollectionRef,
     ConnectionGrant, HeldBuilds, HostConfig, LibraryConfig, LoadReport, PluginConfig, PluginHost,
@@ -139,9 +140,11 @@ impl Workbench {
 
     /// Makes a workbench with an unchanged `probe` inside the program, and no plugins folder.
     pub(crate) fn built_in(plugin: BTreeMap<String, PluginConfig>) -> Self {
-        let component: &'static [u8] = Box::leak(probe().into_boxed_slice());
+        let component = probe();
         let digest: &'static str =
-            Box::leak(hex::encode(Sha256::digest(component)).into_boxed_str());
+            Box::leak(hex::encode(Sha256::digest(&component)).into_boxed_str());
+        let compressed = Box::leak(compress(&component).into_boxed_slice());
+        let component = EmbeddedFile::new(component.len(), compressed);
         Self::over(
             Box::leak(Box::new([("probe", digest, component)])),
             plugin,

@@ -1,0 +1,66 @@
+//! Files inside the program, which are compressed there: most processes need few of them.
+
+use std::io::{Read as _, Write as _};
+
+use flate2::{Compression, read::ZlibDecoder, write::ZlibEncoder};
+
+/// A file inside the program.
+#[derive(Clone, Copy, Debug)]
+pub struct EmbeddedFile {
+    bytes: usize,
+    compressed: &'static [u8],
+}
+
+impl EmbeddedFile {
+    /// Takes what [`compress`] made of a file of so many bytes.
+    pub const fn new(bytes: usize, compressed: &'static [u8]) -> Self {
+        Self { bytes, compressed }
+    }
+
+    /// Returns the number of bytes.
+    pub const fn len(&self) -> usize {
+        self.bytes
+    }
+
+    /// Says whether the file has no bytes.
+    pub const fn is_empty(&self) -> bool {
+        self.bytes == 0
+    }
+
+    /// Returns the content.
+    ///
+    /// # Panics
+    ///
+    /// If the bytes are not those of `compress`: the program was built wrong.
+    pub fn read(&self) -> Vec<u8> {
+        let mut content = Vec::with_capacity(self.bytes);
+        ZlibDecoder::new(self.compressed)
+            .read_to_end(&mut content)
+            .expect("the build compressed it");
+        assert_eq!(content.len(), self.bytes, "the build counted its bytes");
+        content
+    }
+}
+
+/// Compresses a file for [`EmbeddedFile::new`].
+pub fn compress(content: &[u8]) -> Vec<u8> {
+    let mut encoder = ZlibEncoder::new(Vec::new(), Compression::best());
+    encoder
+        .write_all(content)
+        .and_then(|()| encoder.finish())
+        .expect("memory takes all bytes")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_read_as_it_was_compressed() {
+        let content = b"a field, a field, a field".repeat(100);
+        let compressed: &'static [u8] = Box::leak(compress(&content).into_boxed_slice());
+        assert!(compressed.len() < content.len() / 10);
+        let file = EmbeddedFile::new(content.len(), compressed);
+        assert_eq!((file.read(), file.len()), (content, 2500));
+    }
+}
