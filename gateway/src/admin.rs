@@ -2,6 +2,7 @@
 
 mod address;
 mod admins;
+mod api_routes;
 mod approvals;
 mod audit;
 mod calls;
@@ -38,8 +39,8 @@ use std::{
 
 use anyhow::Context as _;
 use axum::{
-    Json, Router,
-    extract::{DefaultBodyLimit, Request, State as Shared},
+    Router,
+    extract::{Request, State as Shared},
     http::{StatusCode, Uri},
     middleware::{Next, from_fn_with_state},
     response::{IntoResponse as _, Response},
@@ -52,19 +53,9 @@ use hyper::{
 use hyper_util::service::TowerToHyperService;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
-use utoipa::{
-    Modify, OpenApi,
-    openapi::{
-        RefOr,
-        security::{HttpAuthScheme, HttpBuilder, SecurityScheme},
-    },
-};
-use utoipa_axum::{
-    router::{OpenApiRouter, UtoipaMethodRouterExt as _},
-    routes,
-};
 use weir_state::{AdminRow, GatewayState};
 
+use self::api_routes::{ApiRoutes, routes};
 pub use self::{
     address::{announce, found},
     problem::AdminProblem,
@@ -73,13 +64,12 @@ use crate::{
     control::{
         ControlPlane,
         gate::Role,
-        operations::{console_sign_in::ConsoleSignIns, sessions::make_link, stats::StatsEvent},
+        operations::{console_sign_in::ConsoleSignIns, sessions::make_link},
         refused::RefusedArtifact,
         reload::ConfigReloader,
     },
     identity::{MintedSecret, SecretKind, now_ms},
     serving::ServingGateway,
-    telemetry::events::EndedCall,
     transport::{
         front_door::{FrontDoor, is_by_address},
         http::{
@@ -118,37 +108,9 @@ type Ask = Shared<Arc<AdminContext>>;
 /// The answer of a handler.
 type Answer<T> = Result<T, AdminProblem>;
 
-#[derive(OpenApi)]
-#[openapi(
-    info(
-        title = "Weir admin API",
-        description = "Contracts behind their gate, keys, plugins and the audit trail of one gateway. Every request \
-                       carries `Authorization: Bearer weiradm_…`, or `weirses_…` of a session; roles are auditor, viewer, editor and operator, each may \
-                       what the one before it may, and approver, who decides about writes that wait and may nothing else. Errors are RFC 9457 problem documents."
-    ),
-    modifiers(&BearerScheme),
-    // The data of events, which no body of a route has.
-    components(schemas(EndedCall, StatsEvent)),
-    security(("admin_key" = []))
-)]
-struct AdminDocument;
-
-struct BearerScheme;
-
-impl Modify for BearerScheme {
-    fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
-        let scheme = HttpBuilder::new()
-            .scheme(HttpAuthScheme::Bearer)
-            .bearer_format("weiradm_<id>_<secret>")
-            .build();
-        let components = document.components.get_or_insert_default();
-        components.add_security_scheme("admin_key", SecurityScheme::Http(scheme));
-    }
-}
-
-/// Returns the routes, and the document that describes them.
-fn routes() -> (Router<Arc<AdminContext>>, utoipa::openapi::OpenApi) {
-    let (router, mut document) = OpenApiRouter::with_openapi(AdminDocument::openapi())
+/// Returns the routes that the document describes.
+fn routes() -> ApiRoutes {
+    ApiRoutes::default()
         .routes(routes!(sessions::show, sessions::begin, sessions::end))
         .routes(routes!(sessions::link))
         .routes(routes!(console_sign_in::show, console_sign_in::begin))
@@ -165,17 +127,13 @@ fn routes() -> (Router<Arc<AdminContext>>, utoipa::openapi::OpenApi) {
         .routes(routes!(sessions::list))
         .routes(routes!(sessions::end_one))
         .routes(
-            routes!(contracts::list, contracts::submit)
-                .layer(DefaultBodyLimit::max(contracts::SUBMITTED_MAX_BYTES)),
+            routes!(contracts::list, contracts::submit).body_max(contracts::SUBMITTED_MAX_BYTES),
         )
-        .routes(
-            routes!(contracts::preview)
-                .layer(DefaultBodyLimit::max(contracts::SUBMITTED_MAX_BYTES)),
-        )
+        .routes(routes!(contracts::preview).body_max(contracts::SUBMITTED_MAX_BYTES))
         .routes(routes!(contracts::show))
         .routes(routes!(contracts::version))
         .routes(routes!(contracts::compare))
-        .routes(routes!(contracts::plan).layer(DefaultBodyLimit::max(contracts::PLANNED_MAX_BYTES)))
+        .routes(routes!(contracts::plan).body_max(contracts::PLANNED_MAX_BYTES))
         .routes(routes!(contracts::list_callers))
         .routes(routes!(contracts::roll_back))
         .routes(routes!(contracts::retire))
@@ -199,10 +157,7 @@ fn routes() -> (Router<Arc<AdminContext>>, utoipa::openapi::OpenApi) {
         .routes(routes!(connections::rows))
         .routes(routes!(connections::upload))
         .routes(routes!(plugins::list))
-        .routes(
-            routes!(plugins::upload, plugins::remove)
-                .layer(DefaultBodyLimit::max(plugins::BODY_MAX_BYTES)),
-        )
+        .routes(routes!(plugins::upload, plugins::remove).body_max(plugins::BODY_MAX_BYTES))
         .routes(routes!(plugins::accept))
         .routes(routes!(plugins::reload))
         .routes(routes!(upstreams::list))
@@ -229,69 +184,6 @@ fn routes() -> (Router<Arc<AdminContext>>, utoipa::openapi::OpenApi) {
         .routes(routes!(nodes::list))
         .routes(routes!(settings::show))
         .routes(routes!(settings::reload))
-        .split_for_parts();
-    name_paths(&mut document);
-    name_problems(&mut document);
-    name_operations(&mut document);
-    (router, document)
-}
-
-/// Writes a parameter that takes several segments of a path as any other one: the document knows no such difference.
-fn name_paths(document: &mut utoipa::openapi::OpenApi) {
-    let paths = std::mem::take(&mut document.paths.paths).into_iter();
-    document.paths.paths = paths
-        .map(|(path, item)| (path.replace("{*", "{"), item))
-        .collect();
-}
-
-/// Gives each operation an id of its own, such as `get_contracts_name`: handlers of several files share their names.
-fn name_operations(document: &mut utoipa::openapi::OpenApi) {
-    for (path, item) in &mut document.paths.paths {
-        let words = path.trim_start_matches("/v1/").replace('/', "_");
-        let words = words.replace(['{', '}'], "");
-        let operations = [
-            ("get", &mut item.get),
-            ("put", &mut item.put),
-            ("post", &mut item.post),
-            ("delete", &mut item.delete),
-        ];
-        for (method, operation) in operations {
-            if let Some(operation) = operation {
-                operation.operation_id = Some(format!("{method}_{words}"));
-            }
-        }
-    }
-}
-
-/// Names the refusals, which are problem documents, whichever route they come from.
-fn name_problems(document: &mut utoipa::openapi::OpenApi) {
-    for item in document.paths.paths.values_mut() {
-        let operations = [
-            &mut item.get,
-            &mut item.put,
-            &mut item.post,
-            &mut item.delete,
-        ];
-        let responses = operations
-            .into_iter()
-            .flatten()
-            .flat_map(|operation| &mut operation.responses.responses);
-        for (_, response) in responses.filter(|(status, _)| status.starts_with(['4', '5'])) {
-            let RefOr::T(response) = response else {
-                continue;
-            };
-            if let Some(content) = response.content.shift_remove("application/json") {
-                response
-                    .content
-                    .insert("application/problem+json".to_owned(), content);
-            }
-        }
-    }
-}
-
-/// Returns the OpenAPI 3.1 document.
-pub fn document() -> utoipa::openapi::OpenApi {
-    routes().1
 }
 
 /// Serves until `shutdown`.
@@ -322,15 +214,13 @@ pub async fn serve(
 /// Returns everything that the listener answers.
 fn router(admin: &Arc<AdminContext>, local: SocketAddr) -> Router {
     let scrape = metrics::router(&admin.gateway, admin.door.clone(), local, false);
-    let (router, _) = routes();
+    let router = routes().router;
     router
         // A contract may have the name of the route that previews one.
         .route("/v1/contracts/preview", get(contracts::show_preview))
         // So may an upstream.
         .route("/v1/upstreams/look", get(upstreams::show_look))
         .merge(console::router())
-        // The document is seldom asked for, and made then: it takes more memory than the routes.
-        .route("/openapi.json", get(async || Json(document())))
         .route("/healthz", get(async || "ok\n"))
         .route("/readyz", get(ready))
         .fallback(async |uri: Uri| {

@@ -25,12 +25,21 @@ pub(super) fn router<S: Clone + Send + Sync + 'static>() -> Router<S> {
     Router::new()
         .route("/", get(show_page))
         .route("/assets/{file}", get(show_asset))
+        .route("/openapi.json", get(show_document))
 }
 
 async fn show_page(headers: HeaderMap) -> Response {
     match find_file(PAGE) {
         Some(file) => serve_file(file, &headers, FileCaching::Revalidate, protection(POLICY)),
         None => (StatusCode::NOT_FOUND, protection(POLICY), Html(MISSING)).into_response(),
+    }
+}
+
+/// Answers with the OpenAPI document of the API, from which the types of the console are made too.
+async fn show_document(headers: HeaderMap, uri: Uri) -> Response {
+    match find_file("openapi.json") {
+        Some(file) => serve_file(file, &headers, FileCaching::Revalidate, protection(POLICY)),
+        None => AdminProblem::not_found("file", uri.path()).into_response(),
     }
 }
 

@@ -1,0 +1,127 @@
+//! The OpenAPI document as it is made of the routes. What is served is the file, which this writes anew.
+
+use std::{fs, path::Path};
+
+use serde_json::Value;
+use utoipa::{
+    Modify, OpenApi,
+    openapi::{
+        RefOr,
+        security::{HttpAuthScheme, HttpBuilder, SecurityScheme},
+    },
+};
+use utoipa_axum::router::OpenApiRouter;
+
+use crate::{admin::routes, control::operations::stats::StatsEvent, telemetry::events::EndedCall};
+
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "Weir admin API",
+        description = "Contracts behind their gate, keys, plugins and the audit trail of one gateway. Every request \
+                       carries `Authorization: Bearer weiradm_…`, or `weirses_…` of a session; roles are auditor, viewer, editor and operator, each may \
+                       what the one before it may, and approver, who decides about writes that wait and may nothing else. Errors are RFC 9457 problem documents."
+    ),
+    modifiers(&BearerScheme),
+    // The data of events, which no body of a route has.
+    components(schemas(EndedCall, StatsEvent)),
+    security(("admin_key" = []))
+)]
+struct AdminDocument;
+
+struct BearerScheme;
+
+impl Modify for BearerScheme {
+    fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
+        let scheme = HttpBuilder::new()
+            .scheme(HttpAuthScheme::Bearer)
+            .bearer_format("weiradm_<id>_<secret>")
+            .build();
+        let components = document.components.get_or_insert_default();
+        components.add_security_scheme("admin_key", SecurityScheme::Http(scheme));
+    }
+}
+
+/// Returns the document of the routes.
+fn make_document() -> utoipa::openapi::OpenApi {
+    let mut router = OpenApiRouter::with_openapi(AdminDocument::openapi());
+    for described in routes().described {
+        router = router.routes(described);
+    }
+    let mut document = router.into_openapi();
+    name_paths(&mut document);
+    name_problems(&mut document);
+    name_operations(&mut document);
+    document
+}
+
+/// Writes a parameter that takes several segments of a path as any other one: the document knows no such difference.
+fn name_paths(document: &mut utoipa::openapi::OpenApi) {
+    let paths = std::mem::take(&mut document.paths.paths).into_iter();
+    document.paths.paths = paths
+        .map(|(path, item)| (path.replace("{*", "{"), item))
+        .collect();
+}
+
+/// Gives each operation an id of its own, such as `get_contracts_name`: handlers of several files share their names.
+fn name_operations(document: &mut utoipa::openapi::OpenApi) {
+    for (path, item) in &mut document.paths.paths {
+        let words = path.trim_start_matches("/v1/").replace('/', "_");
+        let words = words.replace(['{', '}'], "");
+        let operations = [
+            ("get", &mut item.get),
+            ("put", &mut item.put),
+            ("post", &mut item.post),
+            ("delete", &mut item.delete),
+        ];
+        for (method, operation) in operations {
+            if let Some(operation) = operation {
+                operation.operation_id = Some(format!("{method}_{words}"));
+            }
+        }
+    }
+}
+
+/// Names the refusals, which are problem documents, whichever route they come from.
+fn name_problems(document: &mut utoipa::openapi::OpenApi) {
+    for item in document.paths.paths.values_mut() {
+        let operations = [
+            &mut item.get,
+            &mut item.put,
+            &mut item.post,
+            &mut item.delete,
+        ];
+        let responses = operations
+            .into_iter()
+            .flatten()
+            .flat_map(|operation| &mut operation.responses.responses);
+        for (_, response) in responses.filter(|(status, _)| status.starts_with(['4', '5'])) {
+            let RefOr::T(response) = response else {
+                continue;
+            };
+            if let Some(content) = response.content.shift_remove("application/json") {
+                response
+                    .content
+                    .insert("application/problem+json".to_owned(), content);
+            }
+        }
+    }
+}
+
+/// `WEIR_BLESS=1` writes the file.
+#[test]
+fn the_file_is_the_document_of_the_routes() {
+    let made = serde_json::to_value(make_document()).expect("plain data");
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../console/openapi.json");
+    if std::env::var_os("WEIR_BLESS").is_some() {
+        let text = serde_json::to_string_pretty(&made).expect("plain data") + "\n";
+        fs::write(&file, text).expect("the repository can be written");
+        return;
+    }
+    let kept = fs::read_to_string(&file).expect("a file of the repository");
+    let kept: Value = serde_json::from_str(&kept).expect("JSON");
+    assert!(
+        kept == made,
+        "console/openapi.json is not the document of the routes; WEIR_BLESS=1 writes it"
+    );
+}
