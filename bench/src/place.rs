@@ -1,8 +1,10 @@
 //! Knows where things lie: the repository, the cache with the installed peers, the programs beside this one.
 
 use std::{
-    env, fs,
+    env,
+    fs::{self, Permissions},
     net::TcpListener,
+    os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
 };
 
@@ -19,15 +21,17 @@ pub(crate) struct BenchPaths {
     pub(crate) repository: PathBuf,
     /// `WEIR_CACHE`, as `cargo xtask bench` hands it down.
     pub(crate) cache: PathBuf,
-    /// Folders of servers, removed afterwards.
+    /// Folders of servers, removed afterwards, or by the next run if this one is killed.
     pub(crate) scratch: PathBuf,
     /// The core of servers, as `taskset` takes it.
     pub(crate) server_core: String,
     /// The core of the generator, and of everything else that is not measured.
     pub(crate) load_core: String,
-    peers: TempDir,
+    peers: PathBuf,
     postgres: Option<PostgresServer>,
     mariadb: Option<TicketDatabase>,
+    /// Dropped after the servers, which are fields above.
+    _scratch: TempDir,
 }
 
 impl BenchPaths {
@@ -37,20 +41,25 @@ impl BenchPaths {
             .context("bench/ lies in the repository")?;
         let cache = env::var_os("WEIR_CACHE")
             .context("run `cargo xtask bench`: it installs what is measured")?;
-        let scratch = env::temp_dir();
-        let peers = tempfile::Builder::new()
-            .prefix("weir-bench-peers-")
+        remove_left_scratch(&env::temp_dir())?;
+        let scratch = tempfile::Builder::new()
+            .prefix(&format!("{SCRATCH}{}-", std::process::id()))
+            // The user of a database server goes through it.
+            .permissions(Permissions::from_mode(0o755))
             .tempdir()?;
+        // Whatever this process makes a folder for lies there.
+        let _ = tempfile::env::override_temp_dir(scratch.path());
         let (server_core, load_core) = cores()?;
         Ok(Self {
             repository: repository.to_owned(),
             cache: cache.into(),
-            scratch,
+            scratch: scratch.path().to_owned(),
             server_core,
             load_core,
-            peers,
+            peers: scratch.path().join("peers"),
             postgres: None,
             mariadb: None,
+            _scratch: scratch,
         })
     }
 
@@ -88,7 +97,7 @@ impl BenchPaths {
 
     /// Makes the folder for one peer's configuration and data; it is gone with this place.
     pub(crate) fn peer_folder(&self, name: &str) -> anyhow::Result<PathBuf> {
-        let folder = self.peers.path().join(name);
+        let folder = self.peers.join(name);
         fs::create_dir_all(&folder)?;
         Ok(folder)
     }
@@ -124,6 +133,25 @@ impl BenchPaths {
     }
 }
 
+/// The beginning of a scratch folder's name; the number of its process follows.
+const SCRATCH: &str = "weir-bench-";
+
+/// Removes the scratch folders of runs that were killed: they hold gigabytes.
+fn remove_left_scratch(temp: &Path) -> anyhow::Result<()> {
+    for entry in fs::read_dir(temp)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        let process = name
+            .to_str()
+            .and_then(|name| name.strip_prefix(SCRATCH)?.split_once('-'))
+            .and_then(|(process, _)| process.parse::<u32>().ok());
+        if process.is_some_and(|process| !Path::new(&format!("/proc/{process}")).exists()) {
+            fs::remove_dir_all(entry.path())?;
+        }
+    }
+    Ok(())
+}
+
 const THIS_PROCESS: Pid = Pid::from_raw(0);
 
 /// Returns the first two cores that this process may use; the first one twice if there is no other.
@@ -142,7 +170,31 @@ pub(crate) fn free_port() -> anyhow::Result<u16> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
+
+    #[test]
+    fn folders_of_runs_that_ended_are_removed() {
+        let temp = tempfile::tempdir().expect("a folder");
+        let own = format!("{SCRATCH}{}-a", std::process::id());
+        // No process has this number: the kernel's highest is 4,194,304.
+        for name in [
+            own.as_str(),
+            "weir-bench-4999999-b",
+            "weir-bench-notes",
+            "other",
+        ] {
+            fs::create_dir(temp.path().join(name)).expect("a folder");
+        }
+        remove_left_scratch(temp.path()).expect("they can be removed");
+        let left: BTreeSet<_> = fs::read_dir(temp.path())
+            .expect("a folder")
+            .map(|entry| entry.expect("an entry").file_name())
+            .collect();
+        let kept = [own.as_str(), "weir-bench-notes", "other"];
+        assert_eq!(left, kept.into_iter().map(Into::into).collect());
+    }
 
     /// The cores that a thread may use are its own.
     #[test]
