@@ -6,7 +6,6 @@ mod asking;
 mod blocks;
 mod complete;
 pub mod error;
-mod headers;
 mod heavy;
 mod item;
 mod keyed;
@@ -26,12 +25,12 @@ use std::{panic::AssertUnwindSafe, sync::Arc, time::Instant};
 
 use futures::FutureExt;
 
+pub use self::arguments::{ParamHeaders, decoded};
 pub use self::asking::{
     CallerInteraction, CallerResponses, CapabilityFallback, TASKS, knows_tasks,
 };
 pub use self::complete::complete;
 pub use self::error::{CallError, ErrorForm, MissingCapability};
-pub use self::headers::{ParamHeaders, decoded};
 use self::heavy::CheckTurn;
 pub use self::item::{ItemOutcome, ask_item, has_resource};
 use self::keyed::KeyedStart;
@@ -116,7 +115,7 @@ async fn stages(
 ) -> Result<CallOutcome, CallError> {
     limits::admit(gateway.buckets(), request.charge, caller, record.opened()).await?;
     let tool = lookup::visible(gateway.metrics(), caller, request, record)?; // hidden and unknown cannot differ
-    headers::check(tool, request)?;
+    arguments::check_headers(tool, request)?;
     lookup::may_run(tool, request)?;
     let slot = limits::acquire(
         gateway.in_flight(),

@@ -1,6 +1,5 @@
 //! Identifies who calls: an agent, the holder of one key, which belongs to a tenant. This comes before any tool code.
 
-mod access;
 mod failures;
 mod grant;
 mod keys;
@@ -24,9 +23,8 @@ use tokio_util::sync::CancellationToken;
 use weir_policy::{PolicyPrincipal, PolicyToken, PrincipalKind};
 use weir_state::{GatewayState, KeyRow, StateError};
 
-pub use access::{AccessList, CatalogueAccess};
 pub use failures::{ClaimedHolder, IdentityFailure, IdentityFailures, RefusedCredential};
-pub use grant::{CallQuota, CallerGrant, Rate};
+pub use grant::{AccessList, CallQuota, CallerGrant, CatalogueAccess, Rate};
 pub use keys::KeyLimits;
 pub use secret::{MintedSecret, RequestCredential, SecretKind, admin_matches};
 pub use tokens::{

@@ -3,8 +3,10 @@
 
 use std::sync::Arc;
 
+use hmac::{Hmac, KeyInit, Mac};
 use serde::{Serialize, Serializer, ser::SerializeMap};
 use serde_json::{Map, Value};
+use sha2::Sha256;
 use weir_text::shorten;
 
 /// Names and ids longer than this many characters are cut, and end in `…`.
@@ -13,6 +15,25 @@ const TEXT_MAX_CHARS: usize = 1024;
 /// A value recorded in clear whose JSON is longer is replaced by a note of its length.
 const CLEAR_VALUE_MAX_BYTES: usize = 1024;
 const CLEAR_FIELDS_MAX: usize = 32;
+
+/// The key for digests of arguments. Each installation has its own: an amount or a name could be guessed from a plain
+/// digest by trying them all.
+#[derive(Clone)]
+pub struct ArgumentsKey(Hmac<Sha256>);
+
+impl ArgumentsKey {
+    /// Takes the key of the state. It is not in the trail, since a reader of the trail need not have it.
+    pub fn new(key: &[u8; 32]) -> Self {
+        Self(Hmac::new_from_slice(key).expect("HMAC takes a key of any length"))
+    }
+
+    /// Returns the HMAC-SHA256 of the arguments as they are handed to the adapter, in 64 hex digits.
+    pub fn digest(&self, arguments: &[u8]) -> String {
+        let mut mac = self.0.clone();
+        mac.update(arguments);
+        hex::encode(mac.finalize().into_bytes())
+    }
+}
 
 /// A record, without what the chain adds (`seq`, `time`, `prev`, `hash`).
 #[derive(Clone, Debug, Serialize)]

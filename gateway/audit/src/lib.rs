@@ -3,13 +3,11 @@
 //! A process appends to a chain of its own ([`AuditTrail`]) and gets a [`AuditReceipt`] for each record. [`verify`] needs only
 //! the folder: it walks all chains and finds changed, deleted, moved and cut records. The format is in `docs/audit.md`.
 
-mod arguments;
 mod event;
 mod trail;
 
 mod folder;
 mod line;
-mod receipt;
 
 mod verify;
 
@@ -22,18 +20,17 @@ mod read;
 
 pub mod command;
 
-pub use arguments::ArgumentsKey;
 pub use collected::{CollectedSegment, CollectedTrail};
 pub use event::{
-    AdminAct, ApprovalRecord, AuditEvent, AuditOutcome, AuditedCall, AuditedChange, AuditedIntent,
-    AuditedRefusal, CallDetails, HolderRecord, PolicyRecord, RefusedWhat,
+    AdminAct, ApprovalRecord, ArgumentsKey, AuditEvent, AuditOutcome, AuditedCall, AuditedChange,
+    AuditedIntent, AuditedRefusal, CallDetails, HolderRecord, PolicyRecord, RefusedWhat,
 };
 pub use export::{ExportFormat, export};
 pub use files::{ChainFiles, PART_MAX_BYTES, SegmentFile, list_files, list_heads, read_lines};
 pub use folder::ChainName;
 /// Times in the API of this crate.
 pub use jiff::Timestamp;
-pub use line::{LINE_MAX_BYTES, RecordHash};
+pub use line::{AuditReceipt, LINE_MAX_BYTES, NotAReceipt, RecordHash};
 pub use proof::{
     PROOF_MAX_BYTES, ProofEnd, ProofFault, ProofReceipt, ProofReport, ProofSubject, RecordProof,
     prove,
@@ -42,7 +39,6 @@ pub use read::{
     AuditFilter, AuditRecord, NotAPlace, NotATime, RECORD_KINDS, RecordIter, RecordPlace,
     TrailFollower, parse_time, read, tail,
 };
-pub use receipt::{AuditReceipt, NotAReceipt};
 pub use trail::{AuditError, AuditTrail, FsyncPolicy, TrailEntry, TrailHealth, TrailSettings};
 pub use verify::{
     ChainHead, CollectedHeads, HEADS_FILE, OpenEnd, ReceiptCheck, ReceiptStatus, TrailFinding,

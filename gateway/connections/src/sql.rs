@@ -6,7 +6,6 @@
 mod datetime;
 mod decimal;
 mod mysql;
-mod parameters;
 mod postgresql;
 mod refused;
 mod rows;
@@ -15,11 +14,14 @@ mod sqlite;
 
 use std::{path::PathBuf, time::Instant};
 
+use serde_json::value::RawValue;
+
 use crate::{ConnectionError, FailureCode};
 
 /// The most bytes of records one statement answers.
 pub const RECORDS_MAX_BYTES: usize = 8 * 1024 * 1024;
 const TEXT_MAX_BYTES: usize = 256 * 1024;
+const PARAMETERS_MAX: usize = 2000;
 
 /// A connection to one database, with its pool.
 pub struct SqlConnection {
@@ -79,7 +81,7 @@ struct StatementOptions {
 #[serde(deny_unknown_fields)]
 struct ReturningRead {
     text: String,
-    parameters: Box<serde_json::value::RawValue>,
+    parameters: Box<RawValue>,
     when: ReadTime,
 }
 
@@ -93,7 +95,7 @@ enum ReadTime {
 /// A statement that owns its parts, to be run on another thread or task.
 struct PreparedStatement {
     text: String,
-    parameters: Vec<parameters::StatementParameter>,
+    parameters: Vec<StatementParameter>,
     limit: u32,
     options: StatementOptions,
     deadline: Instant,
@@ -219,7 +221,7 @@ impl PreparedStatement {
         };
         Ok(Self {
             text: statement.text.to_owned(),
-            parameters: parameters::read(statement.parameters)?,
+            parameters: read_parameters(statement.parameters)?,
             limit: statement.limit,
             options,
             deadline: statement.deadline,
@@ -228,8 +230,8 @@ impl PreparedStatement {
 }
 
 impl ReturningRead {
-    fn parameters(&self) -> Result<Vec<parameters::StatementParameter>, ConnectionError> {
-        parameters::read(self.parameters.get())
+    fn parameters(&self) -> Result<Vec<StatementParameter>, ConnectionError> {
+        read_parameters(self.parameters.get())
     }
 }
 
@@ -265,4 +267,51 @@ impl StatementOptions {
             },
         }
     }
+}
+
+/// One value of the JSON array.
+#[derive(Clone, Debug, PartialEq)]
+enum StatementParameter {
+    Null,
+    Boolean(bool),
+    Integer(i64),
+    /// The double, and the number as it was written.
+    Real(f64, String),
+    /// A string, or the JSON text of an array or object.
+    Text(String),
+}
+
+/// Reads the parameters of a statement: a JSON array, bound one by one.
+fn read_parameters(json: &str) -> Result<Vec<StatementParameter>, ConnectionError> {
+    let wrong = |error: serde_json::Error| {
+        ConnectionError::new(
+            FailureCode::InvalidArguments,
+            "the statement's parameters are not a JSON array",
+        )
+        .details(error)
+    };
+    let raw: Vec<&RawValue> = serde_json::from_str(json).map_err(wrong)?;
+    if raw.len() > PARAMETERS_MAX {
+        return Err(ConnectionError::new(
+            FailureCode::TooLarge,
+            "a statement takes at most 2,000 parameters",
+        ));
+    }
+    raw.into_iter()
+        .map(|value| read_parameter(value.get()).map_err(wrong))
+        .collect()
+}
+
+fn read_parameter(text: &str) -> Result<StatementParameter, serde_json::Error> {
+    Ok(match text.as_bytes().first() {
+        Some(b'n') => StatementParameter::Null,
+        Some(b't') => StatementParameter::Boolean(true),
+        Some(b'f') => StatementParameter::Boolean(false),
+        Some(b'"') => StatementParameter::Text(serde_json::from_str(text)?),
+        Some(b'[' | b'{') => StatementParameter::Text(text.to_owned()),
+        _ => match text.parse() {
+            Ok(integer) => StatementParameter::Integer(integer),
+            Err(_) => StatementParameter::Real(serde_json::from_str(text)?, text.to_owned()),
+        },
+    })
 }

@@ -25,9 +25,7 @@ use rusqlite::types::{ToSqlOutput, ValueRef};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::{
-    PreparedStatement, SqlRows, StatementAccess, StatementOutcome,
-    parameters::StatementParameter,
-    refused,
+    PreparedStatement, SqlRows, StatementAccess, StatementOutcome, StatementParameter, refused,
     rows::{RowHeader, RowsWriter, SqlCell},
 };
 use crate::{ConnectionError, FailureCode};

@@ -10,8 +10,7 @@ use sqlx::{
 
 use super::{
     super::{
-        parameters::StatementParameter,
-        refused,
+        StatementParameter, refused,
         rows::{RowsWriter, SqlCell},
     },
     RowHeader, SURPLUS_MAX_BYTES, StatementAccess, StatementOutcome,

@@ -32,7 +32,7 @@ pub(super) use self::{
     refusal::{PostgresqlError, PostgresqlRefusal},
 };
 use super::{
-    super::{RECORDS_MAX_BYTES, StatementAccess, parameters::StatementParameter, refused},
+    super::{RECORDS_MAX_BYTES, StatementAccess, StatementParameter, refused},
     announced,
 };
 use crate::{ConnectionError, FailureCode};
