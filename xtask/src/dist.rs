@@ -22,7 +22,7 @@ use crate::{
 /// The benchmark rows that train the programs: those of our own servers. A row that is left out would leave its code without
 /// counts.
 const TRAINING: [&str; 4] = ["--quick", "--strict", "--only", TRAINING_ROWS];
-const TRAINING_ROWS: &str = "floor,weir-noop,weir-wasm,weir-sqlite,weir-postgresql,weir-sheet,weir-function-stdio,weir-upstream,rmcp";
+const TRAINING_ROWS: &str = "floor,weir-noop,weir-wasm,weir-sqlite,weir-postgresql,weir-mariadb,weir-sheet,weir-function,weir-upstream,weir-traced,rmcp";
 
 /// Differences of the counting build from the profile. Branches are counted before crates are optimized together, which for
 /// programs that count takes the greater part of an hour and changes no count. The profile itself has to stay the same, since
@@ -99,6 +99,7 @@ fn count(workshop: &XtaskContext, machine: &BuildMachine, to: &Path) -> Result<(
         succeeds(Command::new("setpriv").arg("--version"))
     })?;
     debian::ensure(workshop, &["postgresql"], clients::postgresql_present)?;
+    clients::ensure_mariadb(workshop)?;
     plugins::rust_guests(workshop)?;
     let target = workshop.cache.join("counting");
     let raw = target.join("raw");
