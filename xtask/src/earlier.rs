@@ -37,14 +37,15 @@ pub(crate) fn build(workshop: &XtaskContext) -> Result<Option<PathBuf>, StepFail
         let file = format!("plugins/{name}.wasm");
         plugins::place(&workshop.repository.join(&file), &source.join(&file))?;
     }
-    // Dependencies are shared with the build of this commit; what is built of the workspace there is known by its folder.
+    // Cargo takes a crate of the one commit for that of the other where their builds share a folder.
+    let target = folder.join("target");
     let mut cargo = workshop.cargo(plugins::PROGRAM);
-    workshop
-        .steps
-        .command("earlier program", cargo.current_dir(&source))?;
-    let copy = program.with_extension("tmp");
-    let copied = fs::copy(workshop.binary("weir"), &copy).and_then(|_| fs::rename(&copy, &program));
-    copied.map_err(|error| format!("cannot write {}: {error}", program.display()))?;
+    cargo.env("CARGO_TARGET_DIR", &target).current_dir(&source);
+    workshop.steps.command("earlier program", &mut cargo)?;
+    let built = target.join("debug/weir");
+    fs::rename(&built, &program)
+        .map_err(|error| format!("cannot move {}: {error}", built.display()))?;
+    let _ = fs::remove_dir_all(&target);
     Ok(Some(program))
 }
 
