@@ -14,17 +14,26 @@ use super::{
     rounds,
     upgrade::count_written,
 };
+use crate::sample;
 
 /// The time in which the lease of a write has ended that a killed node was making: a minute more than the call may take.
 const LEASE: Duration = Duration::from_secs(150);
 
-/// Returns one of as many codes of airports as there are.
+/// Returns one of the codes that no airport of the sample has, each number another.
 pub(super) fn iata_code(number: usize) -> String {
-    let letter = |place: u32| {
-        let digit = number / 26_usize.pow(place) % 26;
-        char::from(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ"[digit])
+    let code = |number: usize| -> String {
+        let letter = |place: u32| {
+            let digit = number / 26_usize.pow(place) % 26;
+            char::from(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ"[digit])
+        };
+        [2, 1, 0].map(letter).iter().collect()
     };
-    [2, 1, 0].map(letter).iter().collect()
+    // The sample is in the order of its codes.
+    let taken = sample::DATA.lines().skip(1).map(|line| &line[..3]);
+    let free = taken.fold(number, |free, taken| {
+        free + usize::from(*code(free) >= *taken)
+    });
+    code(free)
 }
 
 /// Asks for a write with a key of its own. `None`: no answer came.
