@@ -43,6 +43,7 @@ mod metrics;
 mod native;
 mod nodes;
 mod oauth;
+mod odd_rows;
 mod operations;
 mod packages;
 mod page_examples;
