@@ -3,6 +3,7 @@
 mod added;
 mod complaints;
 pub(crate) mod costly;
+mod odd_answers;
 mod overlay;
 pub(crate) mod sandbox;
 mod sessions;

@@ -37,8 +37,11 @@ def answer(request, result):
     write({"jsonrpc": "2.0", "id": str(number) if BEHAVIOUR == "text-ids" else number, "result": result})
 
 
-def refuse(request, code=-32601, message="Method not found"):
-    write({"jsonrpc": "2.0", "id": request["id"], "error": {"code": code, "message": message}})
+def refuse(request, code=-32601, message="Method not found", data=None):
+    error = {"code": code, "message": message}
+    if data is not None:
+        error["data"] = data
+    write({"jsonrpc": "2.0", "id": request["id"], "error": error})
 
 
 def tool(name):
@@ -97,6 +100,8 @@ def tools(params):
         return {"tools": [reads("inquire")]}
     if BEHAVIOUR == "logs":
         return {"tools": [reads("log"), reads("stall")]}
+    if BEHAVIOUR == "spent":
+        return {"tools": [reads("spent")]}
     if BEHAVIOUR == "odd":
         return {"tools": [reads("odd"), {**reads("echo"), "inputSchema": {"type": "object", "properties": {"id": {"type": "integer"}}}}]}
     if BEHAVIOUR == "leaks":
@@ -229,6 +234,11 @@ def run(request):
         return answer(request, result)
     if name == "refuse":
         return refuse(request, -32602, "no such argument")
+    if name == "spent":
+        data = {"reason": "quota of project 7 used up"}
+        if arguments.get("trace"):
+            data["trace"] = "x" * (1 << 20)
+        return refuse(request, -32603, "Internal error", data)
     if name == "die":
         sys.exit(3)
     return answer(request, {"content": [{"type": "text", "text": json.dumps(request["params"])}]})

@@ -1,0 +1,150 @@
+//! Servers whose answers are read although the protocol has them otherwise, as `weir extract` and callers see it.
+
+use axum::{
+    Json, Router,
+    body::Bytes,
+    extract::Path,
+    http::{StatusCode, header},
+    response::{IntoResponse, Response},
+    routing::post,
+};
+use serde_json::{Value, json};
+use weir_tests::{House, Modern, schema::tool, strangers::hostile, web};
+
+use super::{code, listed, text, trusted};
+
+/// Speaks the earlier era alone. The path says how the question for the newer one is refused, or how answers are written.
+async fn answer(Path(how): Path<String>, body: Bytes) -> Response {
+    let request: Value = serde_json::from_slice(&body).expect("JSON");
+    let id = request["id"].clone();
+    if id.is_null() {
+        return StatusCode::ACCEPTED.into_response();
+    }
+    let result = match request["method"].as_str().unwrap_or_default() {
+        "server/discover" => return refuse(&how, id),
+        "initialize" => json!({
+            "protocolVersion": request["params"]["protocolVersion"],
+            "capabilities": { "tools": {} },
+            "serverInfo": { "name": "odd", "version": "1" },
+        }),
+        "tools/list" => json!({ "tools": [{ "name": "echo", "inputSchema": { "type": "object" },
+            "description": "Echoes what it is given." }] }),
+        _ => json!({ "content": [{ "type": "text", "text": "echoed" }] }),
+    };
+    let text = json!({ "jsonrpc": "2.0", "id": id, "result": result }).to_string();
+    let (json, events) = ("application/json", "text/event-stream");
+    match how.as_str() {
+        "marked" => typed(json, format!("\u{feff}{text}")),
+        "streamed" => typed(events, format!("\u{feff}data: {text}\n\n")),
+        "gzip" => ([(header::CONTENT_ENCODING, "gzip")], typed(json, text)).into_response(),
+        _ => typed(json, text),
+    }
+}
+
+fn typed(kind: &'static str, text: String) -> Response {
+    ([(header::CONTENT_TYPE, kind)], text).into_response()
+}
+
+/// Refuses the question for the newer era.
+fn refuse(how: &str, id: Value) -> Response {
+    let (status, id, code) = match how {
+        "failing" => (StatusCode::INTERNAL_SERVER_ERROR, id, -32601),
+        "broken" => return (StatusCode::INTERNAL_SERVER_ERROR, "boom").into_response(),
+        "lacking" => return StatusCode::NOT_IMPLEMENTED.into_response(),
+        "nameless" => (StatusCode::OK, Value::Null, -32600),
+        _ => (StatusCode::OK, id, -32601),
+    };
+    let error = json!({ "code": code, "message": "unknown" });
+    let refusal = json!({ "jsonrpc": "2.0", "id": id, "error": error });
+    (status, Json(refusal)).into_response()
+}
+
+const READ: [&str; 6] = [
+    "failing", "broken", "lacking", "nameless", "marked", "streamed",
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_knows_one_era_is_read_however_it_says_so() {
+    let base = web::serve(Router::new().route("/{how}", post(answer))).await;
+    let mut house = House::new();
+    for how in READ {
+        let url = format!("{base}/{how}");
+        let words = ["extract", &url, "--timeout", "8"];
+        let (code, out, err) = crate::import::weir(&house, &words);
+        assert_eq!(code, 0, "{how}: {err}");
+        let document: Value = serde_json::from_str(&out).expect("a document");
+        assert_eq!(document["items"][0]["name"], "echo", "{how}: {document}");
+        house = house.config(&format!(
+            "[upstreams.{how}]\nurl = \"{url}\"\nfirst = \"publish\""
+        ));
+    }
+    let gateway = house.serve();
+    let client = Modern::new(gateway.url());
+    for how in READ {
+        let name = format!("{how}_echo");
+        listed(&client, &name).await;
+        assert_eq!(
+            text(&client.call(&name, json!({})).await),
+            "echoed",
+            "{how}"
+        );
+    }
+    // What is compressed is not read, and the operator is shown why.
+    let url = format!("{base}/gzip");
+    let words = ["extract", &url, "--timeout", "8"];
+    let (code, _, err) = crate::import::weir(&house, &words);
+    assert!(
+        code == 1 && err.contains("`Content-Encoding: gzip`") && err.contains("\nSteps:"),
+        "{err}"
+    );
+}
+
+/// Servers write the reason of a refusal beside its message.
+#[tokio::test]
+async fn the_data_of_an_error_reaches_the_caller() {
+    let house = House::new().config(&trusted("bad", &hostile(&["spent"])));
+    let gateway = house.serve();
+    let client = Modern::new(gateway.url());
+    listed(&client, "bad_spent").await;
+    let reason = r#"Internal error: {"reason": "quota of project 7 used up""#;
+    for arguments in [json!({}), json!({ "trace": true })] {
+        let refused = client.call("bad_spent", arguments).await;
+        assert_eq!(
+            (code(&refused), &refused["isError"]),
+            ("upstream_error", &json!(true)),
+            "{refused}"
+        );
+        let message = refused["structuredContent"]["message"].as_str();
+        for words in [text(&refused), message.unwrap_or_default()] {
+            // A trace of a mebibyte is cut.
+            assert!(words.starts_with(reason) && words.len() < 2_000, "{words}");
+        }
+    }
+}
+
+/// A member that is null is absent, and clients refuse an `enum` that has a value twice.
+#[tokio::test]
+async fn a_tool_with_null_for_what_it_lacks_is_served() {
+    let scratch = tempfile::tempdir().expect("a folder");
+    let file = scratch.path().join("lists.json");
+    let kind = json!({ "type": "string", "enum": ["a", "b", "a"] });
+    let lists = json!({ "tools": [{
+        "name": "t", "description": "A tool.", "title": null, "annotations": null, "outputSchema": null,
+        "inputSchema": { "type": "object", "properties": { "kind": kind } },
+    }] });
+    std::fs::write(&file, lists.to_string()).expect("lists");
+    let words = hostile(&["lists", &file.display().to_string()]);
+    let house = House::new().config(&trusted("n", &words));
+    let gateway = house.serve();
+    let client = Modern::new(gateway.url());
+    listed(&client, "n_t").await;
+    let (tools, _) = client.list().await;
+    let served = tool(&tools, "n_t");
+    assert!(served.get("outputSchema").is_none(), "{served}");
+    assert_eq!(
+        served["inputSchema"]["properties"]["kind"]["enum"],
+        json!(["a", "b"])
+    );
+    let called = client.call("n_t", json!({ "kind": "b" })).await;
+    assert_eq!(called["isError"], false, "{called}");
+}
