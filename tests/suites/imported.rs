@@ -8,7 +8,7 @@ use axum::{
     routing::any,
 };
 use serde_json::{Value, json};
-use weir_tests::{House, Modern, strangers::hostile, web};
+use weir_tests::{House, Modern, schema::tool, strangers::hostile, web};
 
 use crate::upstreams::{listed, trusted};
 
@@ -43,6 +43,25 @@ paths:
       responses: { "200": { description: ok, content: { application/json: { schema: { type: object } } } } }
   "/sp ace/ü":
     get: { operationId: odd_path, summary: Has an odd path., responses: { "200": { description: ok, content: { application/json: { schema: { type: object } } } } } }
+  /ws:
+    parameters: [ { name: X-Trace, in: header, schema: { type: string } } ]
+    post:
+      operationId: add_ws
+      summary: Adds a workspace.
+      parameters: [ { name: x-trace, in: header, required: true, schema: { type: string } } ]
+      responses: { "200": { description: ok, content: { application/json: { schema: { type: object } } } } }
+  /k:
+    get:
+      operationId: list_k
+      summary: Lists things of a kind.
+      parameters: [ { name: kind, in: query, schema: { type: string, enum: [a, b, a] } } ]
+      responses: { "200": { description: ok, content: { application/json: { schema: { type: object } } } } }
+  /refuse:
+    post:
+      operationId: refuse
+      summary: Sends a size that the service refuses.
+      requestBody: { content: { application/json: { schema: { type: object, properties: { size: { type: integer } } } } } }
+      responses: { "200": { description: ok, content: { application/json: { schema: { type: object } } } } }
   /bom:
     get: { operationId: with_mark, summary: Begins with a mark., responses: { "200": { description: ok, content: { application/json: { schema: { type: object } } } } } }
 "#;
@@ -58,6 +77,10 @@ async fn echo(
     if path == "odd" {
         let odd = r#"{"id": 1234567890123456789, "name": null, "count": "many", "deep": {"a": [{"id": 18446744073709551615}], "b": 1, "b": 2}}"#;
         return (StatusCode::CREATED, json, odd).into_response();
+    }
+    if path == "refuse" {
+        let refused = r#"{"detail": [{"loc": ["body", "size"], "msg": "must be one of 10, 20"}]}"#;
+        return (StatusCode::UNPROCESSABLE_ENTITY, json, refused).into_response();
     }
     if path == "bom" {
         return (json, "\u{feff}{\"n\": 1}").into_response();
@@ -131,6 +154,61 @@ async fn a_service_is_sent_what_its_document_asks_for() {
         sent(&client, "with_mark", json!({})).await,
         json!({ "n": 1 })
     );
+}
+
+/// Names of headers have no case, and the operation's own parameter replaces that of its path.
+#[tokio::test]
+async fn a_header_in_two_spellings_is_one_argument() {
+    let (_house, gateway) = gateway().await;
+    let client = Modern::new(gateway.url());
+    let (tools, _) = client.list().await;
+    let input = &tool(&tools, "add_ws")["inputSchema"];
+    let names = input["properties"].as_object().expect("arguments").keys();
+    let traces: Vec<&str> = names
+        .map(String::as_str)
+        .filter(|name| name.to_lowercase().ends_with("trace"))
+        .collect();
+    assert_eq!(
+        (&traces[..], &input["required"]),
+        (&["x_trace"][..], &json!(["x_trace"])),
+        "{input}"
+    );
+    let sent = sent(&client, "add_ws", json!({ "x_trace": "B" })).await;
+    assert_eq!(sent["traces"], json!(["B"]));
+    let refused = client.call("add_ws", json!({})).await;
+    assert_eq!(
+        refused["structuredContent"]["code"], "invalid_arguments",
+        "{refused}"
+    );
+}
+
+/// Clients refuse a tool whose `enum` has a value twice.
+#[tokio::test]
+async fn a_value_that_a_document_lists_twice_is_one_choice() {
+    let (house, gateway) = gateway().await;
+    let contract = std::fs::read_to_string(house.path().join("contracts/echo.yaml"));
+    let contract = contract.expect("it was drafted");
+    assert!(contract.contains("type: dropdown"), "{contract}");
+    let client = Modern::new(gateway.url());
+    let (tools, _) = client.list().await;
+    let kind = &tool(&tools, "list_k")["inputSchema"]["properties"]["kind"];
+    assert_eq!(kind["enum"], json!(["a", "b"]), "{kind}");
+    let sent = sent(&client, "list_k", json!({ "kind": "b" })).await;
+    assert_eq!(sent["path"], "/k?kind=b");
+}
+
+/// An agent mends its arguments by what the service says of them.
+#[tokio::test]
+async fn the_words_of_a_refusal_reach_the_caller() {
+    let (_house, gateway) = gateway().await;
+    let client = Modern::new(gateway.url());
+    let refused = client.call("refuse", json!({ "size": 3 })).await;
+    let text = refused["content"][0]["text"].as_str().expect("a text");
+    assert_eq!(
+        refused["structuredContent"]["code"], "invalid_arguments",
+        "{refused}"
+    );
+    assert!(text.contains("size: must be one of 10, 20"), "{text}");
 }
 
 /// The POST was done: what its answer has beside what does not fit must come through.
