@@ -2,7 +2,7 @@
 
 use std::{fs, os::unix::fs::symlink, path::PathBuf, process::Command};
 
-use serde_json::json;
+use serde_json::{Value, json};
 use weir_tests::place;
 
 use super::Desk;
@@ -193,6 +193,82 @@ fn values_in_python_are_those_of_their_types() {
 #[test]
 fn docstrings_in_python_are_read_in_every_style() {
     python("plugin-models1", "docstrings.py", "docstrings are right");
+}
+
+/// The first paragraph of many docstrings is longer than a title may be. What is built of it is served, and nothing that a
+/// docstring says of parameters is lost.
+#[test]
+fn docstrings_as_servers_have_them_are_what_agents_read() {
+    let desk = Desk::new("documented");
+    let folder = desk.begin("documented", "python", "tools");
+    fs::write(
+        folder.join("app.py"),
+        include_str!("../../fixtures/author/documented.py"),
+    )
+    .expect("the source is written");
+    let definitions = built_and_checked(&desk, "documented");
+    let [search, resize, delete, add] = &definitions.as_array().expect("tools")[..] else {
+        panic!("four tools: {definitions}");
+    };
+    assert!(is_long_description(search), "{search}");
+    let described = |tool: &Value, parameter: &str| {
+        let properties = &tool["inputSchema"]["properties"];
+        properties[parameter]["description"].clone()
+    };
+    for (tool, parameter, expected) in [
+        (
+            resize,
+            "mode",
+            "One of the two:\nfast: quick results\ndeep: exhaustive scan",
+        ),
+        (resize, "size", "The wanted size."),
+        (resize, "x", "The x."),
+        (delete, "id", "The project's id."),
+        (add, "a", "The two numbers."),
+        (add, "b", "The two numbers."),
+    ] {
+        assert_eq!(described(tool, parameter), expected, "{tool}");
+    }
+    let rest = "Warning: This cannot be undone.\n\nOnly call it when the user said so twice.";
+    assert_eq!(
+        (&delete["title"], &delete["description"]),
+        (&json!("Delete a project."), &json!(rest))
+    );
+}
+
+/// The same of a comment in Rust.
+#[test]
+fn a_long_comment_in_rust_is_what_agents_read() {
+    let desk = Desk::new("commented");
+    let folder = desk.begin("commented", "rust", "tools");
+    let source = format!(
+        "//! Tools.\n\nuse weir_plugin_sdk::tool;\n\n/// {LONG}\n#[tool(read_only)]\nfn search_tickets(\n    \
+         /// The words.\n    query: String,\n) -> Option<String> {{\n    Some(query)\n}}\n\n\
+         weir_plugin_sdk::export!(tools: search_tickets);\n"
+    );
+    fs::write(folder.join("src/lib.rs"), source).expect("the source is written");
+    let definitions = built_and_checked(&desk, "commented");
+    assert!(is_long_description(&definitions[0]), "{definitions}");
+}
+
+/// A paragraph of one sentence that is too long for a title.
+const LONG: &str = "Search the tickets of the support desk by words in their subject or body, newest first, and answer at most \
+                    twenty of them with their number, subject, status and the name of the person who opened each one, so that \
+                    the user can pick the right one.";
+
+/// Returns `true` if a tool has that paragraph as its description, and no title.
+fn is_long_description(tool: &Value) -> bool {
+    let description = tool["description"].as_str().unwrap_or_default();
+    let words: Vec<&str> = description.split_whitespace().collect();
+    tool["title"].is_null() && words.join(" ") == LONG
+}
+
+/// Builds a plugin whose check has to find nothing wrong, and returns the definitions of its tools.
+fn built_and_checked(desk: &Desk, name: &str) -> Value {
+    desk.succeed(name, &["plugin", "build"]);
+    let checked = desk.json(name, &["plugin", "check", "--json", "--once"]);
+    assert_eq!(checked["ok"], true, "{checked}");
+    desk.json(name, &["plugin", "schema"])
 }
 
 /// The same of JavaScript.
