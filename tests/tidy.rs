@@ -254,6 +254,7 @@ const MOVING_PLACES: &[&str] = &[
 /// allocator that no safe crate has.
 const UNSAFE_PLACES: &[&str] = &[
     "plugin-sdk/",
+    "gateway/admission/src/apart.rs",
     "gateway/plugin-host/src/",
     "gateway/connections/src/files/lease.rs",
     "gateway/src/memory.rs",

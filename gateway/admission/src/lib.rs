@@ -1,7 +1,10 @@
-//! Decides whose call of a plugin or another server may run now, by turns and by waits after failures.
+//! Decides whose call of a plugin or another server may run now, by turns and by waits after failures, and runs long work behind
+//! that of others.
 
+mod apart;
 mod backoff;
 mod turns;
 
+pub use apart::{give_way, run_apart};
 pub use backoff::{AttemptOutcome, BackedOff, CallAttempt, FailureBackoff};
 pub use turns::{ConcurrencyLimiter, ConcurrencyPermit, OverloadError, WAIT};

@@ -7,10 +7,6 @@ use tokio_util::sync::CancellationToken;
 
 use crate::engine::INSTANCES_MAX;
 
-/// The niceness of these threads: a tenth of a core if others want all of it.
-#[cfg(target_os = "linux")]
-const GIVES_WAY: i32 = 10;
-
 /// Runs a future to its end, or until its caller goes. `None` means that it panicked or was given up.
 pub(crate) async fn run<F>(future: F) -> Option<F::Output>
 where
@@ -48,9 +44,7 @@ fn threads() -> &'static Handle {
 }
 
 fn give_way() {
-    // The priority is that of this thread alone, which only Linux can set.
-    #[cfg(target_os = "linux")]
-    if let Err(error) = rustix::process::nice(GIVES_WAY) {
+    if let Err(error) = weir_admission::give_way() {
         tracing::warn!(%error, "threads for long calls have the priority of all others");
     }
 }

@@ -1,0 +1,160 @@
+//! Runs long work in threads to which the scheduler prefers those that answer.
+
+use std::{io, panic::resume_unwind, thread};
+
+use tokio::{
+    runtime::{Handle, RuntimeFlavor},
+    task,
+};
+
+/// The niceness of these threads: a tenth of a core if others want all of it.
+#[cfg(target_os = "linux")]
+const GIVES_WAY: i32 = 10;
+
+/// Makes the scheduler prefer all other threads to this one. It cannot be undone without privileges.
+///
+/// The niceness decides only the share of each. A thread that wakes would still wait until the running one has had its time
+/// slice: it does not wait for one with a longer slice, such as this one gets.
+pub fn give_way() -> io::Result<()> {
+    // The priority is that of this thread alone, which only Linux can set.
+    #[cfg(target_os = "linux")]
+    {
+        rustix::process::nice(GIVES_WAY)?;
+        linux::set_long_slice();
+    }
+    Ok(())
+}
+
+/// Runs work that takes long in a thread that gives way, while other requests of this thread run. Outside a runtime that could
+/// run them meanwhile, the work runs here.
+///
+/// To be used for work of milliseconds: it takes a new thread.
+pub fn run_apart<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    match Handle::try_current() {
+        Ok(runtime) if runtime.runtime_flavor() == RuntimeFlavor::MultiThread => {
+            task::block_in_place(|| run_in_thread(&runtime, work))
+        }
+        _ => work(),
+    }
+}
+
+fn run_in_thread<T: Send>(runtime: &Handle, work: impl FnOnce() -> T + Send) -> T {
+    let mut work = Some(work);
+    let ended = thread::scope(|scope| {
+        let running = || {
+            let _ = give_way(); // it runs with the priority of the others then
+            let _within = runtime.enter();
+            work.take().map(|work| work())
+        };
+        let thread = thread::Builder::new().name("weir-apart".to_owned());
+        let thread = thread.spawn_scoped(scope, running)?;
+        io::Result::Ok(thread.join())
+    });
+    match ended {
+        Ok(Ok(Some(done))) => done,
+        Ok(Err(panic)) => resume_unwind(panic),
+        // No thread can be made now.
+        Ok(Ok(None)) | Err(_) => work.take().expect("it has not run")(),
+    }
+}
+
+#[cfg(target_os = "linux")]
+mod linux {
+    use rustix::process::getpriority_process;
+
+    /// The time slice of a thread that gives way. By itself the scheduler takes one of 0.7 to 3 ms, by the number of processors.
+    const SLICE_NS: u64 = 20_000_000;
+
+    /// Asks the scheduler for long slices that begin seldom. Kernels before 6.12 have no slices of single threads, and take this
+    /// as it is.
+    #[expect(unsafe_code, reason = "no safe crate has these calls")]
+    pub(super) fn set_long_slice() {
+        // SAFETY: it only reads the policy of this thread.
+        let policy = unsafe { libc::sched_getscheduler(0) };
+        let Ok(niceness) = getpriority_process(None) else {
+            return;
+        };
+        // Any other policy is a choice of the operator's.
+        if policy != libc::SCHED_OTHER {
+            return;
+        }
+        let attributes = libc::sched_attr {
+            size: size_of::<libc::sched_attr>() as u32,
+            sched_policy: libc::SCHED_BATCH as u32,
+            sched_flags: libc::SCHED_FLAG_RESET_ON_FORK as u64,
+            sched_nice: niceness,
+            sched_priority: 0,
+            sched_runtime: SLICE_NS,
+            sched_deadline: 0,
+            sched_period: 0,
+        };
+        // SAFETY: the kernel reads the attributes, whose size they hold, and changes this thread alone. Where it refuses, the
+        // thread keeps its slices.
+        unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{panic::catch_unwind, sync::mpsc, time::Duration};
+
+    use tokio::runtime::{Builder, Runtime};
+
+    use super::*;
+
+    fn runtime() -> Runtime {
+        let mut builder = Builder::new_multi_thread();
+        builder.worker_threads(1).build().expect("a runtime")
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn work_gives_way_and_the_thread_that_waits_for_it_does_not() {
+        let niceness = || rustix::process::getpriority_process(None).expect("a niceness");
+        let task = async move { (niceness(), run_apart(niceness), niceness()) };
+        let runtime = runtime();
+        let task = runtime.spawn(task);
+        let (before, apart, after) = runtime.block_on(task).expect("it ends");
+        assert_eq!(apart, (before + GIVES_WAY).min(19));
+        assert_eq!(after, before);
+    }
+
+    /// With one thread for all requests, the work ends only if another request is answered meanwhile.
+    #[test]
+    fn other_requests_go_on_meanwhile() {
+        let runtime = runtime();
+        let (answered, answer) = mpsc::channel();
+        let (began, begin) = tokio::sync::oneshot::channel();
+        let work = runtime.spawn(async move {
+            run_apart(move || {
+                began.send(()).expect("the other request waits");
+                answer.recv_timeout(Duration::from_secs(20))
+            })
+        });
+        let other = runtime.spawn(async move {
+            begin.await.expect("the work begins");
+            answered.send(()).expect("the work waits");
+        });
+        runtime.block_on(async move {
+            let answer = work.await.expect("it ends");
+            answer.expect("the other was answered");
+            other.await.expect("it ends");
+        });
+    }
+
+    #[test]
+    fn a_panic_is_one_of_the_thread_that_waits() {
+        let runtime = runtime();
+        let task = runtime.spawn(async { run_apart(|| -> u8 { panic!("of the work") }) });
+        let ended = runtime.block_on(task).expect_err("it panicked");
+        let text = ended.into_panic();
+        assert_eq!(text.downcast_ref::<&str>(), Some(&"of the work"));
+    }
+
+    #[test]
+    fn without_a_runtime_it_runs_at_once() {
+        let here = thread::current().id();
+        assert_eq!(run_apart(|| thread::current().id()), here);
+        assert!(catch_unwind(|| run_apart(|| -> u8 { panic!() })).is_err());
+    }
+}
