@@ -69,6 +69,7 @@ const CRATES: &[(&str, &[&str])] = &[
     (
         "weir",
         &[
+            "weir-admission",
             "weir-audit",
             "weir-connections",
             "weir-contracts",

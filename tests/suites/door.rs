@@ -255,6 +255,34 @@ async fn untaken_answers_take_little_memory_and_give_it_back() {
     gateway.stayed_within_a_gigabyte();
 }
 
+/// What is read, checked and written apart from the threads of requests comes whole, and counts.
+#[tokio::test]
+async fn a_large_answer_comes_whole_by_each_door_and_is_recorded() {
+    let house = sample::house().config(&trusted("bad", &hostile(&["tools"])));
+    let gateway = house.serve();
+    let key = house.key(&["--agent", "ann"]);
+    let client = Modern::with_key(gateway.url(), &key);
+    listed(&client, "bad_big").await;
+    let whole = "x".repeat(3 << 20);
+    let answer = client.call("bad_big", json!({"mib": 3})).await;
+    let is_whole = answer["content"][0]["text"] == *whole;
+    assert!(is_whole, "by MCP");
+    let request = http()
+        .post(format!("{}/rest/bad/bad_big", gateway.base))
+        .bearer_auth(&key)
+        .header("content-type", "application/json")
+        .body(json!({"mib": 3}).to_string());
+    let response = request.send().await.expect("an answer");
+    assert_eq!(response.status(), 200);
+    let answer: Value = response.json().await.expect("JSON");
+    let is_whole = answer["content"][0]["text"] == *whole;
+    assert!(is_whole, "by plain HTTP");
+    let calls = crate::audit::records(&house, &["--kind", "call"]);
+    let is_such = |record: &&Value| record["tool"] == "bad_big" && record["outcome"] == "ok";
+    assert_eq!(calls.iter().filter(is_such).count(), 2, "{calls:?}");
+    gateway.stayed_within_a_gigabyte();
+}
+
 /// Opens connections that say nothing.
 async fn silent(base: &str, count: usize) -> Vec<TcpStream> {
     let address = address(base);

@@ -139,7 +139,7 @@ impl ToolDefinitions {
 
 impl ToolAnswer {
     /// Returns the bytes that the guest handed over.
-    pub(crate) fn size(&self) -> usize {
+    pub fn size(&self) -> usize {
         let length = |text: &Option<String>| text.as_ref().map_or(0, String::len);
         match self {
             Self::Complete { value, content } => length(value) + length(content),

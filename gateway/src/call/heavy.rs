@@ -3,14 +3,17 @@
 use std::{num::NonZero, sync::LazyLock, thread, time::Instant};
 
 use tokio::{
-    runtime::{Handle, RuntimeFlavor},
     sync::{Semaphore, SemaphorePermit},
     time::timeout_at,
 };
+use weir_admission::run_apart;
 use weir_contracts::output::ResultChecker;
 
 use super::CallError;
 use crate::{catalogue::CatalogueTool, codes::FailureCode, serving::ServingGateway};
+
+/// The bytes of an answer above which it takes long to read and to write, whatever is checked: a megabyte takes milliseconds.
+pub(super) const LARGE_BYTES: usize = 256 << 10;
 
 /// Half of the processors, so that there are always some for the other calls.
 static TURNS: LazyLock<Semaphore> = LazyLock::new(|| {
@@ -19,7 +22,11 @@ static TURNS: LazyLock<Semaphore> = LazyLock::new(|| {
 });
 
 /// The right to check something now.
-pub(super) struct CheckTurn(Option<SemaphorePermit<'static>>);
+pub(super) enum CheckTurn {
+    Here,
+    /// In a thread of its own, since it may take long.
+    Apart(Option<SemaphorePermit<'static>>),
+}
 
 impl CheckTurn {
     /// Waits for a turn if the arguments may take long to check.
@@ -42,14 +49,18 @@ impl CheckTurn {
         Self::wait(is_heavy, gateway, tool, since).await
     }
 
-    /// Waits for a turn if the answer may take long to check: a text, and its check.
+    /// Waits for a turn if the answer may take long to check: its bytes, and a text of it with its check.
     pub(super) async fn for_answer(
         gateway: &ServingGateway,
         tool: &CatalogueTool,
-        answer: Option<(&ResultChecker, &str)>,
+        (size, checked): (usize, Option<(&ResultChecker, &str)>),
         since: Instant,
     ) -> Result<Self, CallError> {
-        let is_heavy = answer.is_some_and(|(checker, text)| checker.is_heavy(text));
+        let is_heavy = checked.is_some_and(|(checker, text)| checker.is_heavy(text));
+        // Its cost is that of its bytes, which are bounded. A server may have had more time than the tool: no turn would come.
+        if !is_heavy && size > LARGE_BYTES {
+            return Ok(Self::Apart(None));
+        }
         Self::wait(is_heavy, gateway, tool, since).await
     }
 
@@ -61,11 +72,11 @@ impl CheckTurn {
         since: Instant,
     ) -> Result<Self, CallError> {
         if !is_heavy {
-            return Ok(Self(None));
+            return Ok(Self::Here);
         }
         let deadline = since + tool.timeout(gateway.timeout());
         match timeout_at(deadline.into(), TURNS.acquire()).await {
-            Ok(turn) => Ok(Self(turn.ok())),
+            Ok(turn) => Ok(Self::Apart(turn.ok())),
             Err(_) => Err(CallError::new(
                 FailureCode::Timeout,
                 "The call took longer than it may.",
@@ -73,54 +84,30 @@ impl CheckTurn {
         }
     }
 
-    /// Runs the check; if it may take long, other requests of this thread run meanwhile.
-    pub(super) fn run<T>(self, check: impl FnOnce() -> T) -> T {
-        let others_wait = Handle::try_current()
-            .is_ok_and(|handle| handle.runtime_flavor() == RuntimeFlavor::MultiThread);
-        match self.0.is_some() && others_wait {
-            true => tokio::task::block_in_place(check),
-            false => check(),
+    /// Runs the check; if it may take long, other requests of this thread run meanwhile, and before it.
+    pub(super) fn run<T: Send>(self, check: impl FnOnce() -> T + Send) -> T {
+        match self {
+            Self::Here => check(),
+            Self::Apart(_turn) => run_apart(check),
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::{sync::mpsc, time::Duration};
-
     use super::*;
 
-    /// With one thread for all requests, the check ends only if another request is answered meanwhile.
-    #[test]
-    fn other_requests_go_on_during_a_heavy_check() {
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(1)
-            .build()
-            .expect("a runtime");
-        let (answered, answer) = mpsc::channel();
-        let (began, begin) = tokio::sync::oneshot::channel();
-        let check = runtime.spawn(async move {
-            let turn = CheckTurn(TURNS.acquire().await.ok());
-            turn.run(|| {
-                began.send(()).expect("the other request waits");
-                answer.recv_timeout(Duration::from_secs(20))
-            })
+    #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+    async fn what_may_take_long_runs_in_a_thread_of_its_own() {
+        let thread = || thread::current().id();
+        let task = tokio::spawn(async move {
+            let turn = TURNS.acquire().await.ok();
+            let light = CheckTurn::Here.run(thread);
+            let heavy = CheckTurn::Apart(turn).run(thread);
+            (thread(), light, heavy)
         });
-        let other = runtime.spawn(async move {
-            begin.await.expect("the check begins");
-            answered.send(()).expect("the check waits");
-        });
-        runtime.block_on(async move {
-            check
-                .await
-                .expect("it ends")
-                .expect("the other was answered");
-            other.await.expect("it ends");
-        });
-    }
-
-    #[test]
-    fn what_is_not_heavy_needs_no_runtime() {
-        assert_eq!(CheckTurn(None).run(|| 7), 7);
+        let (here, light, heavy) = task.await.expect("it ends");
+        assert_eq!(light, here);
+        assert_ne!(heavy, here);
     }
 }

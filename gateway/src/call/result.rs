@@ -5,7 +5,7 @@ use std::{borrow::Cow, sync::Arc};
 use serde_json::{Map, Value, json};
 use weir_audit::AuditReceipt;
 
-use super::{CallError, PolicyDecision, error::WriteOutcome, target::upstream};
+use super::{CallError, PolicyDecision, error::WriteOutcome, heavy::LARGE_BYTES, target::upstream};
 use crate::{codes::FailureCode, telemetry::metrics::Stages};
 
 /// The member of `_meta` that holds the receipt of a call.
@@ -129,6 +129,12 @@ impl ToolResult {
             .find(|(name, _)| name == ERROR)
             .map(|(_, error)| error);
         moved.or(self.structured.as_ref()).map(String::as_str)
+    }
+
+    /// Returns `true` if it takes long to write: not on a thread that others wait for.
+    pub(crate) fn is_large(&self) -> bool {
+        let (CallContent::Text(content) | CallContent::Blocks(content)) = &self.content;
+        content.len() + self.structured.as_ref().map_or(0, String::len) > LARGE_BYTES
     }
 
     /// Returns `true` if the call was cancelled and did nothing. What may have been done all the same does not count.

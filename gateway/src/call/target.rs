@@ -120,7 +120,8 @@ impl TargetAnswer<'_> {
         writes: bool,
         asked_at: Instant,
     ) -> Result<CallOutcome, CallError> {
-        let turn = CheckTurn::for_answer(call.gateway, call.tool, self.to_check(), asked_at).await;
+        let answer = (self.size(), self.to_check());
+        let turn = CheckTurn::for_answer(call.gateway, call.tool, answer, asked_at).await;
         // A write cannot be undone, and the agent must know of it.
         let turn = turn.map_err(|error| match writes {
             true => error.outcome(WriteOutcome::Unknown),
@@ -137,6 +138,15 @@ impl TargetAnswer<'_> {
                 upstream::shape(call, target, request, &answer)
             }
         })
+    }
+
+    /// Returns the bytes of the answer.
+    fn size(&self) -> usize {
+        match self {
+            Self::Collection(_, answer) => answer.size(),
+            Self::Plugin(_, _, answer) => answer.size(),
+            Self::Upstream(_, _, answer) => answer.result.get().len(),
+        }
     }
 
     /// Returns the text of the answer that is checked against a schema, and the check.

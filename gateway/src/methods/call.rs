@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
+use weir_admission::run_apart;
 
 use super::{
     CallChannel, McpCall, RequestScope,
@@ -271,10 +272,12 @@ impl McpCall<'_> {
             CallOutcome::MissingCapability(needed) => McpAnswer::refused(&self.id, &lacks(needed)),
             CallOutcome::Complete(mut result) => {
                 result.receipt = result.receipt.filter(|_| scope.has_receipts(snapshot));
-                McpAnswer {
+                let (is_large, listing) = (result.is_large(), listing());
+                let write = move || McpAnswer {
                     was_cancelled: result.was_cancelled(),
-                    ..self.answer(listing().as_deref(), &result).into()
-                }
+                    ..self.answer(listing.as_deref(), &result).into()
+                };
+                if is_large { run_apart(write) } else { write() }
             }
             CallOutcome::InputRequired(ask) => self.ask(listing().as_deref(), &ask).into(),
         }

@@ -54,6 +54,17 @@ pub(in crate::call) enum CollectionAnswer<'r> {
     Record(String),
 }
 
+impl CollectionAnswer<'_> {
+    /// Returns the bytes of its records, without related ones.
+    pub(super) fn size(&self) -> usize {
+        match self {
+            Self::Page { page, .. } => page.records.len(),
+            Self::Summary(_, page) => page.records.len(),
+            Self::Record(record) => record.len(),
+        }
+    }
+}
+
 impl CollectionRequest {
     /// Returns `true` if the collection may be changed.
     pub(super) fn writes(&self) -> bool {

@@ -12,6 +12,7 @@ use axum::{
 use futures::{FutureExt as _, future::BoxFuture, stream};
 use serde_json::{Map, Value, json, value::RawValue};
 use tokio_util::sync::CancellationToken;
+use weir_admission::run_apart;
 use weir_contracts::{
     ContractTool,
     openapi::{self, ApiDescription},
@@ -367,6 +368,7 @@ impl DetachedCall {
             .await
             .unasked()
         {
+            Ok(result) if result.is_large() => run_apart(|| CallResponse::from_result(result)),
             Ok(result) => CallResponse::from_result(result),
             Err(IncompleteCall::NotThere) => unknown_tool(&self.tool),
             Err(IncompleteCall::Asks) => {
