@@ -20,6 +20,7 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 use tokio_util::sync::CancellationToken;
+use weir_admission::run_apart;
 use weir_connections::mask::mask;
 
 use crate::{
@@ -37,6 +38,8 @@ const RUBBISH_MAX: u64 = 10_000;
 /// so that it waits, and does not take the processor from the others.
 const UNASKED_MAX: u64 = 1_000;
 const UNASKED_SPAN: Duration = Duration::from_millis(100);
+/// The bytes of a message above which it takes long to read: a megabyte takes milliseconds.
+const LARGE_BYTES: usize = 256 << 10;
 /// The news of resources that wait for a slow reader.
 const UPDATED_MAX: usize = 256;
 /// The questions of the server that wait for the caller of one call. Each may be as large as a message.
@@ -206,9 +209,17 @@ impl UpstreamInbox {
         }
     }
 
-    /// Takes one message, or several if the server batches. Returns the messages to send back. Secrets that the server
-    /// repeats are masked first, in every kind of message.
+    /// Takes one message, or several if the server batches. Returns the messages to send back. The calls of others go on while
+    /// a large one is read.
     pub(crate) fn receive(&self, text: &str, of: Option<u64>) -> Vec<String> {
+        match text.len() > LARGE_BYTES {
+            true => run_apart(|| self.read(text, of)),
+            false => self.read(text, of),
+        }
+    }
+
+    /// Reads what was received. Secrets that the server repeats are masked first, in every kind of message.
+    fn read(&self, text: &str, of: Option<u64>) -> Vec<String> {
         let text = mask(text);
         let text = match &self.tokens {
             Some(tokens) => tokens.mask(&text),
