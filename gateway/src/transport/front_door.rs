@@ -326,6 +326,7 @@ impl FrontDoor {
         response.map(|body| {
             Body::new(CountedBody {
                 body,
+                rest: Bytes::new(),
                 budget: self.budget().clone(),
                 holder,
                 connection: ClientConnection::current(),

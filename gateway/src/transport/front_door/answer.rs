@@ -1,13 +1,14 @@
-//! The bytes of answers, counted until their clients have taken them.
+//! The bytes of answers: counted until their clients have taken them, and given to the connection in pieces.
 
 use std::{
     pin::Pin,
     sync::Arc,
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
 };
 
 use axum::body::{Body, Bytes};
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
+use tokio::task::coop;
 
 use crate::{
     limits::{ByteBudget, BytesHolder, UNCOUNTED_MAX_BYTES},
@@ -15,10 +16,18 @@ use crate::{
     transport::http::connections::ClientConnection,
 };
 
-/// The body of an answer that is large, or whose size is not known. The connection frees each piece once the system has
-/// taken it for the client.
+/// The bytes that the connection gets at once. Otherwise the system takes megabytes of an answer in one call, and the thread
+/// serves no other meanwhile.
+const PIECE_BYTES: usize = 64 << 10;
+/// What each further piece takes of the budget by which tasks let others run, which is 128 operations.
+const PIECE_OPERATIONS: usize = 32;
+
+/// The body of an answer that is large, or whose size is not known. The connection frees what the body gave it at once when the
+/// system has taken all of that for the client.
 pub(super) struct CountedBody {
     pub body: Body,
+    /// What the body gave already, and the connection has not got.
+    pub rest: Bytes,
     pub budget: Arc<ByteBudget>,
     pub holder: BytesHolder,
     pub connection: Option<ClientConnection>,
@@ -52,15 +61,89 @@ impl HttpBody for CountedBody {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        let polled = Pin::new(&mut self.body).poll_frame(context);
-        polled.map_ok(|frame| frame.map_data(|piece| self.count(piece)))
+        if self.rest.is_empty() {
+            let polled = ready!(Pin::new(&mut self.body).poll_frame(context));
+            let piece = match polled.map(|frame| frame.map(Frame::into_data)) {
+                Some(Ok(Ok(piece))) => piece,
+                Some(Ok(Err(trailers))) => return Poll::Ready(Some(Ok(trailers))),
+                Some(Err(error)) => return Poll::Ready(Some(Err(error))),
+                None => return Poll::Ready(None),
+            };
+            self.rest = self.count(piece);
+        } else {
+            for _ in 0..PIECE_OPERATIONS {
+                ready!(coop::poll_proceed(context)).made_progress();
+            }
+        }
+        let length = self.rest.len().min(PIECE_BYTES);
+        let piece = self.rest.split_to(length);
+        Poll::Ready(Some(Ok(Frame::data(piece))))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
+        self.rest.is_empty() && self.body.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+        self.body.size_hint() + SizeHint::with_exact(self.rest.len() as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use http_body_util::BodyExt as _;
+
+    use super::*;
+
+    fn counted(length: usize, budget: &Arc<ByteBudget>) -> CountedBody {
+        CountedBody {
+            body: Body::from(vec![b'x'; length]),
+            rest: Bytes::new(),
+            budget: budget.clone(),
+            holder: None,
+            connection: None,
+            metrics: Arc::new(GatewayMetrics::new(1, None)),
+        }
+    }
+
+    #[tokio::test]
+    async fn a_large_answer_comes_in_pieces_and_counts_until_the_last_is_taken() {
+        const LENGTH: usize = 10 * PIECE_BYTES + 1;
+        let budget = Arc::new(ByteBudget::new(1 << 30, 1 << 30));
+        let mut body = counted(LENGTH, &budget);
+        let mut left = LENGTH;
+        while left > 0 {
+            assert!(!body.is_end_stream());
+            assert_eq!(body.size_hint().exact(), Some(left as u64));
+            let frame = body.frame().await.expect("a piece").expect("no error");
+            let piece = frame.into_data().expect("data");
+            assert_eq!(piece.len(), left.min(PIECE_BYTES));
+            left -= piece.len();
+            assert_eq!(budget.bytes(), LENGTH);
+        }
+        assert!(body.is_end_stream());
+        assert!(body.frame().await.is_none());
+        assert_eq!(budget.bytes(), 0);
+    }
+
+    #[tokio::test]
+    async fn other_requests_go_on_between_the_pieces() {
+        let budget = Arc::new(ByteBudget::new(1 << 30, 1 << 30));
+        let turns = Arc::new(AtomicUsize::new(0));
+        let counting = turns.clone();
+        let other = tokio::spawn(async move {
+            loop {
+                counting.fetch_add(1, Ordering::Relaxed);
+                tokio::task::yield_now().await;
+            }
+        });
+        let body = counted(64 * PIECE_BYTES, &budget);
+        let whole = body.collect().await.expect("no error").to_bytes();
+        assert_eq!(whole.len(), 64 * PIECE_BYTES);
+        let turns = turns.load(Ordering::Relaxed);
+        assert!(turns >= 10, "{turns}");
+        other.abort();
     }
 }
