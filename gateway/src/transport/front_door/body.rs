@@ -8,8 +8,8 @@ use axum::{
 };
 use futures::future::poll_immediate;
 use http_body_util::{BodyExt as _, Limited};
-use hyper::body::{Body as HttpBody, Frame};
-use tokio::{sync::Semaphore, task};
+use hyper::body::Frame;
+use tokio::{sync::Semaphore, task, time::sleep};
 
 use crate::transport::http::connections;
 use crate::{
@@ -25,6 +25,11 @@ const OVER_RATE_BYTES_MAX: usize = 64 << 10;
 const OVER_RATE_ARRIVAL_MAX: Duration = Duration::from_secs(1);
 /// A body takes no longer to arrive.
 const ARRIVAL_MAX: Duration = Duration::from_secs(30);
+
+/// The pause after each piece of a body that is only read so that its client sees the answer. The pauses of all such bodies follow
+/// each other, which bounds them to 64 MB a second together: clients may send them as fast as the machine copies bytes.
+const DRAIN_PAUSE: Duration = Duration::from_millis(1);
+static DRAIN_PAUSES: Semaphore = Semaphore::const_new(1);
 
 /// Pieces of large bodies that are read at once: half of the processors, so that there are always some for the other requests.
 static TURNS: LazyLock<Semaphore> = LazyLock::new(|| {
@@ -234,9 +239,7 @@ async fn read_small(
 
 /// Reads the next piece of a large body, in turn with those of other large bodies. Many clients that send as fast as they can
 /// would otherwise take the threads of requests for as long as it takes to read a piece from each of them.
-async fn next_in_turn<B: HttpBody + Unpin>(
-    body: &mut B,
-) -> Option<Result<Frame<B::Data>, B::Error>> {
+async fn next_in_turn(body: &mut Body) -> Option<Result<Frame<Bytes>, axum::Error>> {
     let turn = TURNS.acquire().await;
     // The connection reads what has arrived after the first look.
     for _ in 0..2 {
@@ -253,7 +256,12 @@ async fn next_in_turn<B: HttpBody + Unpin>(
 /// Reads on for a moment: a client that is still sending would see a reset connection instead of the answer.
 async fn drain(body: Body, bytes_max: usize) {
     let mut rest = Limited::new(body, bytes_max.saturating_mul(4));
-    let read = async { while let Some(Ok(_)) = next_in_turn(&mut rest).await {} };
+    let read = async {
+        while let Some(Ok(_)) = rest.frame().await {
+            let _pause = DRAIN_PAUSES.acquire().await;
+            sleep(DRAIN_PAUSE).await;
+        }
+    };
     let _ = tokio::time::timeout(Duration::from_secs(2), read).await;
 }
 
@@ -298,7 +306,20 @@ fn is_json(value: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::is_json;
+    use std::{convert::Infallible, time::Instant};
+
+    use futures::{future::join_all, stream};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn refused_bodies_are_read_at_one_pace_together() {
+        const PIECE: Result<Bytes, Infallible> = Ok(Bytes::from_static(b"0123456789"));
+        let body = || Body::from_stream(stream::iter([PIECE; 20]));
+        let began = Instant::now();
+        join_all((0..5).map(|_| drain(body(), 1_000))).await;
+        assert!(began.elapsed() >= DRAIN_PAUSE * 100);
+    }
 
     #[test]
     fn content_types() {
