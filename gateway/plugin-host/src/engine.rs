@@ -12,11 +12,10 @@ use std::{
 use wasmtime::{Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig};
 
 /// The time a guest may run before it is asked to yield. A call whose thread is taken waits that long.
-const TICK: Duration = Duration::from_millis(2);
+const TICK: Duration = Duration::from_millis(1);
 
-/// Ticks without a running guest before the ticker goes to sleep: an idle gateway should not wake five hundred times a
-/// second.
-const IDLE_TICKS: u32 = 100;
+/// Ticks without a running guest before the ticker goes to sleep: an idle gateway should not wake a thousand times a second.
+const IDLE_TICKS: u32 = 200;
 
 /// The engine that a component needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
