@@ -91,6 +91,7 @@ const CRATES: &[(&str, &[&str])] = &[
         "weir-cli",
         &[
             "weir",
+            "weir-admission",
             "weir-audit",
             "weir-connections",
             "weir-contracts",

@@ -365,5 +365,6 @@ fn block_on<T>(future: impl Future<Output = T>) -> std::io::Result<T> {
 fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_multi_thread()
         .enable_all()
+        .on_thread_start(weir_admission::run_soon)
         .build()
 }

@@ -1,4 +1,4 @@
-//! Runs long work in threads to which the scheduler prefers those that answer.
+//! Tells the scheduler which threads answer, and runs long work in others.
 
 use std::{io, panic::resume_unwind, thread};
 
@@ -11,6 +11,13 @@ use tokio::{
 #[cfg(target_os = "linux")]
 const GIVES_WAY: i32 = 10;
 
+/// Makes the scheduler run this thread soon after it wakes, for short times: its pieces of work are short. Threads and processes
+/// that it starts begin without this.
+pub fn run_soon() {
+    #[cfg(target_os = "linux")]
+    linux::set_slice(libc::SCHED_OTHER, linux::SHORT_SLICE_NS);
+}
+
 /// Makes the scheduler prefer all other threads to this one. It cannot be undone without privileges.
 ///
 /// The niceness decides only the share of each. A thread that wakes would still wait until the running one has had its time
@@ -20,7 +27,7 @@ pub fn give_way() -> io::Result<()> {
     #[cfg(target_os = "linux")]
     {
         rustix::process::nice(GIVES_WAY)?;
-        linux::set_long_slice();
+        linux::set_slice(libc::SCHED_BATCH, linux::LONG_SLICE_NS);
     }
     Ok(())
 }
@@ -62,29 +69,30 @@ fn run_in_thread<T: Send>(runtime: &Handle, work: impl FnOnce() -> T + Send) -> 
 mod linux {
     use rustix::process::getpriority_process;
 
-    /// The time slice of a thread that gives way. By itself the scheduler takes one of 0.7 to 3 ms, by the number of processors.
-    const SLICE_NS: u64 = 20_000_000;
+    /// The time slices of a thread that gives way and of one that answers. By itself the scheduler takes 0.7 to 3 ms, by the number
+    /// of processors. A thread that wakes takes the core from one with a longer slice.
+    pub(super) const LONG_SLICE_NS: u64 = 20_000_000;
+    pub(super) const SHORT_SLICE_NS: u64 = 400_000;
 
-    /// Asks the scheduler for long slices that begin seldom. Kernels before 6.12 have no slices of single threads, and take this
-    /// as it is.
+    /// Asks the scheduler for a time slice. Kernels before 6.12 have none of single threads, and take this as it is.
     #[expect(unsafe_code, reason = "no safe crate has these calls")]
-    pub(super) fn set_long_slice() {
+    pub(super) fn set_slice(new_policy: libc::c_int, slice_ns: u64) {
         // SAFETY: it only reads the policy of this thread.
         let policy = unsafe { libc::sched_getscheduler(0) };
         let Ok(niceness) = getpriority_process(None) else {
             return;
         };
-        // Any other policy is a choice of the operator's.
-        if policy != libc::SCHED_OTHER {
+        // Any other policy is a choice of the operator's, and so is a priority that the threads that are started would lose.
+        if policy != libc::SCHED_OTHER || niceness < 0 {
             return;
         }
         let attributes = libc::sched_attr {
             size: size_of::<libc::sched_attr>() as u32,
-            sched_policy: libc::SCHED_BATCH as u32,
+            sched_policy: new_policy as u32,
             sched_flags: libc::SCHED_FLAG_RESET_ON_FORK as u64,
             sched_nice: niceness,
             sched_priority: 0,
-            sched_runtime: SLICE_NS,
+            sched_runtime: slice_ns,
             sched_deadline: 0,
             sched_period: 0,
         };

@@ -182,7 +182,11 @@ impl EngineTicker {
         }
         let handle = std::thread::Builder::new()
             .name("weir-ticker".into())
-            .spawn(move || self.run(engines))?;
+            .spawn(move || {
+                // A late tick is a guest that keeps its thread for longer.
+                weir_admission::run_soon();
+                self.run(engines)
+            })?;
         // Two starts at once leave a second ticking thread, which sees that it is not the one and ends.
         let _ = self.thread.set(handle.thread().clone());
         Ok(())
