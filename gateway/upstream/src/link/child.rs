@@ -11,9 +11,13 @@ use std::{
 use parking_lot::Mutex;
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::{
-    io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
+    io::{
+        AsyncBufRead, AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWriteExt as _,
+        BufReader,
+    },
     process::{Child, ChildStdin},
     sync::{mpsc, watch},
+    task::yield_now,
     time::timeout,
 };
 use tokio_util::sync::CancellationToken;
@@ -32,6 +36,8 @@ const INHERITED: [&str; 4] = ["PATH", "HOME", "LANG", "TMPDIR"];
 const STDERR_MAX_BYTES: usize = 64 * 1024;
 /// Messages that wait for a child that does not read.
 const QUEUE_MAX: usize = 64;
+/// The bytes of a large message after which others run: a child may write it as fast as it is read.
+const PIECE_BYTES: usize = 256 << 10;
 
 pub(crate) struct ChildLink {
     lines: mpsc::Sender<String>,
@@ -261,16 +267,10 @@ async fn read(
 ) {
     let mut stdout = BufReader::with_capacity(64 * 1024, stdout);
     let mut line = Vec::new();
-    loop {
-        line.clear();
-        let mut bounded = (&mut stdout).take(message_max as u64 + 1);
-        match bounded.read_until(b'\n', &mut line).await {
-            Ok(0) | Err(_) => return,
-            Ok(_) if line.len() > message_max => {
-                inbox.close(too_large(message_max));
-                return stop.cancel();
-            }
-            Ok(_) => {}
+    while read_line(&mut stdout, message_max + 1, &mut line).await {
+        if line.len() > message_max {
+            inbox.close(too_large(message_max));
+            return stop.cancel();
         }
         if line.capacity() > 1 << 20 && line.len() < 1 << 16 {
             line.shrink_to(1 << 16);
@@ -287,6 +287,25 @@ async fn read(
             return stop.cancel();
         }
         inbox.pace().await;
+    }
+}
+
+/// Reads a line, or the beginning of one that is longer than allowed. Returns `false` at the end.
+async fn read_line(
+    stdout: &mut (impl AsyncBufRead + Unpin),
+    length_max: usize,
+    line: &mut Vec<u8>,
+) -> bool {
+    line.clear();
+    loop {
+        let length = PIECE_BYTES.min(length_max - line.len());
+        let mut bounded = (&mut *stdout).take(length as u64);
+        match bounded.read_until(b'\n', line).await {
+            Ok(0) => return !line.is_empty(),
+            Ok(_) if line.ends_with(b"\n") || line.len() >= length_max => return true,
+            Ok(_) => yield_now().await,
+            Err(_) => return false,
+        }
     }
 }
 
@@ -398,5 +417,55 @@ impl StderrTail {
         let whole = text.split_once('\n').filter(|_| is_cut);
         let text = whole.map_or(&*text, |(_, whole)| whole);
         masked(self.given.mask(text).into_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{future::poll_fn, pin::pin};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn lines_are_read_whole_whatever_their_length() {
+        let long = "x".repeat(3 * PIECE_BYTES + 7);
+        let exact = "y".repeat(PIECE_BYTES - 1);
+        let text = format!("{long}\n{exact}\n\nlast");
+        let mut stdout = text.as_bytes();
+        let (mut line, mut read) = (Vec::new(), Vec::new());
+        while read_line(&mut stdout, 8 << 20, &mut line).await {
+            read.push(String::from_utf8(line.clone()).expect("a text"));
+        }
+        let expected = [
+            long + "\n",
+            exact + "\n",
+            "\n".to_owned(),
+            "last".to_owned(),
+        ];
+        assert!(read == expected, "{} lines", read.len());
+    }
+
+    #[tokio::test]
+    async fn a_line_over_its_bound_is_not_read_on() {
+        let endless = vec![b'x'; 2 * PIECE_BYTES];
+        let (mut stdout, mut line) = (&endless[..], Vec::new());
+        let length_max = PIECE_BYTES + 1;
+        assert!(read_line(&mut stdout, length_max, &mut line).await);
+        assert_eq!(line.len(), length_max);
+    }
+
+    #[tokio::test]
+    async fn others_run_while_a_long_line_is_read() {
+        let text = vec![b'x'; 8 * PIECE_BYTES];
+        let mut line = Vec::new();
+        let mut stdout = &text[..];
+        let mut reading = pin!(read_line(&mut stdout, 8 << 20, &mut line));
+        let mut polls = 0;
+        let whole = poll_fn(|context| {
+            polls += 1;
+            reading.as_mut().poll(context)
+        });
+        assert!(whole.await);
+        assert!(polls >= 8, "{polls}");
     }
 }
