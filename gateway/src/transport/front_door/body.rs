@@ -8,7 +8,7 @@ use axum::{
 };
 use futures::future::poll_immediate;
 use http_body_util::{BodyExt as _, Limited};
-use hyper::body::Frame;
+use hyper::body::{Body as _, Frame};
 use tokio::{sync::Semaphore, task, time::sleep};
 
 use crate::transport::http::connections;
@@ -26,9 +26,10 @@ const OVER_RATE_ARRIVAL_MAX: Duration = Duration::from_secs(1);
 /// A body takes no longer to arrive.
 const ARRIVAL_MAX: Duration = Duration::from_secs(30);
 
-/// The pause after each piece of a body that is only read so that its client sees the answer. The pauses of all such bodies follow
-/// each other, which bounds them to 64 MB a second together: clients may send them as fast as the machine copies bytes.
+/// The pause after so many bytes of a body that is only read so that its client sees the answer. The pauses of all such bodies
+/// follow each other, which bounds them to 128 MB a second together: clients may send them as fast as the machine copies bytes.
 const DRAIN_PAUSE: Duration = Duration::from_millis(1);
+const DRAIN_PIECE_BYTES: usize = 128 << 10;
 static DRAIN_PAUSES: Semaphore = Semaphore::const_new(1);
 
 /// Pieces of large bodies that are read at once: half of the processors, so that there are always some for the other requests.
@@ -257,9 +258,15 @@ async fn next_in_turn(body: &mut Body) -> Option<Result<Frame<Bytes>, axum::Erro
 async fn drain(body: Body, bytes_max: usize) {
     let mut rest = Limited::new(body, bytes_max.saturating_mul(4));
     let read = async {
-        while let Some(Ok(_)) = rest.frame().await {
-            let _pause = DRAIN_PAUSES.acquire().await;
-            sleep(DRAIN_PAUSE).await;
+        let mut read = 0;
+        while let Some(Ok(frame)) = rest.frame().await {
+            read += frame.data_ref().map_or(0, Bytes::len);
+            if read >= DRAIN_PIECE_BYTES && !rest.is_end_stream() {
+                let _pause = DRAIN_PAUSES.acquire().await;
+                let pieces = u32::try_from(read / DRAIN_PIECE_BYTES).unwrap_or(u32::MAX);
+                sleep(DRAIN_PAUSE.saturating_mul(pieces)).await;
+                read %= DRAIN_PIECE_BYTES;
+            }
         }
     };
     let _ = tokio::time::timeout(Duration::from_secs(2), read).await;
@@ -314,10 +321,12 @@ mod tests {
 
     #[tokio::test]
     async fn refused_bodies_are_read_at_one_pace_together() {
-        const PIECE: Result<Bytes, Infallible> = Ok(Bytes::from_static(b"0123456789"));
-        let body = || Body::from_stream(stream::iter([PIECE; 20]));
+        static PIECE: [u8; DRAIN_PIECE_BYTES / 2] = [b'x'; DRAIN_PIECE_BYTES / 2];
+        let piece = || Ok::<_, Infallible>(Bytes::from_static(&PIECE));
+        let body = || Body::from_stream(stream::iter((0..40).map(move |_| piece())));
         let began = Instant::now();
-        join_all((0..5).map(|_| drain(body(), 1_000))).await;
+        join_all((0..5).map(|_| drain(body(), 40 * PIECE.len()))).await;
+        // The last piece of each is followed by its end, which a stream does not know beforehand.
         assert!(began.elapsed() >= DRAIN_PAUSE * 100);
     }
 
