@@ -138,15 +138,14 @@ const SCRATCH: &str = "weir-bench-";
 
 /// Removes the scratch folders of runs that were killed: they hold gigabytes.
 fn remove_left_scratch(temp: &Path) -> anyhow::Result<()> {
-    for entry in fs::read_dir(temp)? {
-        let entry = entry?;
+    for entry in fs::read_dir(temp)?.flatten() {
         let name = entry.file_name();
         let process = name
             .to_str()
             .and_then(|name| name.strip_prefix(SCRATCH)?.split_once('-'))
             .and_then(|(process, _)| process.parse::<u32>().ok());
         if process.is_some_and(|process| !Path::new(&format!("/proc/{process}")).exists()) {
-            fs::remove_dir_all(entry.path())?;
+            let _ = fs::remove_dir_all(entry.path()); // it may be of another user
         }
     }
     Ok(())
