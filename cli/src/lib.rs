@@ -363,6 +363,8 @@ fn block_on<T>(future: impl Future<Output = T>) -> std::io::Result<T> {
 }
 
 fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
+    // This thread waits for the others, and answers too.
+    weir_admission::run_soon();
     tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .on_thread_start(weir_admission::run_soon)
