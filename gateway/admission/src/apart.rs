@@ -1,9 +1,10 @@
 //! Tells the scheduler which threads answer, and runs long work in others.
 
-use std::{io, panic::resume_unwind, thread};
+use std::{io, num::NonZero, panic::resume_unwind, sync::LazyLock, thread};
 
 use tokio::{
     runtime::{Handle, RuntimeFlavor},
+    sync::{Semaphore, SemaphorePermit},
     task,
 };
 
@@ -11,11 +12,19 @@ use tokio::{
 #[cfg(target_os = "linux")]
 const GIVES_WAY: i32 = 10;
 
-/// Makes the scheduler run this thread soon after it wakes, for short times: its pieces of work are short. Threads and processes
-/// that it starts begin without this.
+/// Half of the processors.
+static TURNS: LazyLock<Semaphore> = LazyLock::new(|| {
+    let processors = thread::available_parallelism().map_or(1, NonZero::get);
+    Semaphore::new((processors / 2).max(1))
+});
+/// The work that has a turn or waits for one: each piece holds the bytes of a large answer.
+static PIECES: Semaphore = Semaphore::const_new(16);
+
+/// Makes the scheduler run this thread soon after it wakes, for short times. Threads and processes that it starts begin without
+/// this.
 pub fn run_soon() {
     #[cfg(target_os = "linux")]
-    linux::set_slice(libc::SCHED_OTHER, linux::SHORT_SLICE_NS);
+    linux::set_slice(linux::SHORT_SLICE_NS);
 }
 
 /// Makes the scheduler prefer all other threads to this one. It cannot be undone without privileges.
@@ -27,21 +36,39 @@ pub fn give_way() -> io::Result<()> {
     #[cfg(target_os = "linux")]
     {
         rustix::process::nice(GIVES_WAY)?;
-        linux::set_slice(libc::SCHED_BATCH, linux::LONG_SLICE_NS);
+        linux::set_slice(linux::LONG_SLICE_NS);
     }
     Ok(())
 }
 
-/// Runs work that takes long in a thread that gives way, while other requests of this thread run. Outside a runtime that could
-/// run them meanwhile, the work runs here.
-///
-/// To be used for work of milliseconds: it takes a new thread.
-pub fn run_apart<T: Send>(work: impl FnOnce() -> T + Send) -> T {
-    match Handle::try_current() {
-        Ok(runtime) if runtime.runtime_flavor() == RuntimeFlavor::MultiThread => {
-            task::block_in_place(|| run_in_thread(&runtime, work))
+/// The right to run work that takes long in a thread that gives way.
+pub struct ApartTurn(Option<ApartPermits>);
+
+/// The piece of work, and its turn.
+type ApartPermits = (SemaphorePermit<'static>, SemaphorePermit<'static>);
+
+impl ApartTurn {
+    /// Waits for a turn. Where many wait already, the work runs where it is instead: work that waits holds memory, and gets
+    /// less of the processor than what brings more of it.
+    pub async fn wait() -> Self {
+        let Ok(piece) = PIECES.try_acquire() else {
+            return Self(None);
+        };
+        let turn = TURNS.acquire().await;
+        Self(turn.ok().map(|turn| (piece, turn)))
+    }
+
+    /// Runs work of milliseconds in a new thread, while other requests of this thread run. Outside a runtime that could run them
+    /// meanwhile, it runs here.
+    pub fn run<T: Send>(self, work: impl FnOnce() -> T + Send) -> T {
+        match Handle::try_current() {
+            Ok(runtime)
+                if self.0.is_some() && runtime.runtime_flavor() == RuntimeFlavor::MultiThread =>
+            {
+                task::block_in_place(|| run_in_thread(&runtime, work))
+            }
+            _ => work(),
         }
-        _ => work(),
     }
 }
 
@@ -74,21 +101,29 @@ mod linux {
     pub(super) const LONG_SLICE_NS: u64 = 20_000_000;
     pub(super) const SHORT_SLICE_NS: u64 = 400_000;
 
+    /// Returns the policy of this thread.
+    #[expect(
+        unsafe_code,
+        reason = "no safe crate has this call, and that of musl does nothing"
+    )]
+    pub(super) fn policy() -> i64 {
+        // SAFETY: it only reads.
+        unsafe { libc::syscall(libc::SYS_sched_getscheduler, 0) }
+    }
+
     /// Asks the scheduler for a time slice. Kernels before 6.12 have none of single threads, and take this as it is.
     #[expect(unsafe_code, reason = "no safe crate has these calls")]
-    pub(super) fn set_slice(new_policy: libc::c_int, slice_ns: u64) {
-        // SAFETY: it only reads the policy of this thread.
-        let policy = unsafe { libc::sched_getscheduler(0) };
+    pub(super) fn set_slice(slice_ns: u64) {
         let Ok(niceness) = getpriority_process(None) else {
             return;
         };
         // Any other policy is a choice of the operator's, and so is a priority that the threads that are started would lose.
-        if policy != libc::SCHED_OTHER || niceness < 0 {
+        if policy() != i64::from(libc::SCHED_OTHER) || niceness < 0 {
             return;
         }
         let attributes = libc::sched_attr {
             size: size_of::<libc::sched_attr>() as u32,
-            sched_policy: new_policy as u32,
+            sched_policy: libc::SCHED_OTHER as u32,
             sched_flags: libc::SCHED_FLAG_RESET_ON_FORK as u64,
             sched_nice: niceness,
             sched_priority: 0,
@@ -119,7 +154,10 @@ mod tests {
     #[test]
     fn work_gives_way_and_the_thread_that_waits_for_it_does_not() {
         let niceness = || rustix::process::getpriority_process(None).expect("a niceness");
-        let task = async move { (niceness(), run_apart(niceness), niceness()) };
+        let task = async move {
+            let turn = ApartTurn::wait().await;
+            (niceness(), turn.run(niceness), niceness())
+        };
         let runtime = runtime();
         let task = runtime.spawn(task);
         let (before, apart, after) = runtime.block_on(task).expect("it ends");
@@ -134,7 +172,7 @@ mod tests {
         let (answered, answer) = mpsc::channel();
         let (began, begin) = tokio::sync::oneshot::channel();
         let work = runtime.spawn(async move {
-            run_apart(move || {
+            ApartTurn::wait().await.run(move || {
                 began.send(()).expect("the other request waits");
                 answer.recv_timeout(Duration::from_secs(20))
             })
@@ -153,7 +191,12 @@ mod tests {
     #[test]
     fn a_panic_is_one_of_the_thread_that_waits() {
         let runtime = runtime();
-        let task = runtime.spawn(async { run_apart(|| -> u8 { panic!("of the work") }) });
+        let task = async {
+            ApartTurn::wait()
+                .await
+                .run(|| -> u8 { panic!("of the work") })
+        };
+        let task = runtime.spawn(task);
         let ended = runtime.block_on(task).expect_err("it panicked");
         let text = ended.into_panic();
         assert_eq!(text.downcast_ref::<&str>(), Some(&"of the work"));
@@ -162,7 +205,27 @@ mod tests {
     #[test]
     fn without_a_runtime_it_runs_at_once() {
         let here = thread::current().id();
-        assert_eq!(run_apart(|| thread::current().id()), here);
-        assert!(catch_unwind(|| run_apart(|| -> u8 { panic!() })).is_err());
+        assert_eq!(ApartTurn(None).run(|| thread::current().id()), here);
+        assert!(catch_unwind(|| ApartTurn(None).run(|| -> u8 { panic!() })).is_err());
+    }
+
+    /// Both kinds of threads have slices of their own, and neither gives them on.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn slices_are_of_one_thread() {
+        let policy = |prepare: fn()| {
+            thread::spawn(move || {
+                prepare();
+                (linux::policy(), thread::spawn(linux::policy).join())
+            })
+            .join()
+            .expect("it ends")
+        };
+        let changed = i64::from(libc::SCHED_OTHER | libc::SCHED_RESET_ON_FORK);
+        for prepare in [run_soon, || give_way().expect("it may")] {
+            let (own, started) = policy(prepare);
+            let started = started.expect("it ends");
+            assert_eq!((own, started), (changed, i64::from(libc::SCHED_OTHER)));
+        }
     }
 }

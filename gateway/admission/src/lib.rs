@@ -5,6 +5,6 @@ mod apart;
 mod backoff;
 mod turns;
 
-pub use apart::{give_way, run_apart, run_soon};
+pub use apart::{ApartTurn, give_way, run_soon};
 pub use backoff::{AttemptOutcome, BackedOff, CallAttempt, FailureBackoff};
 pub use turns::{ConcurrencyLimiter, ConcurrencyPermit, OverloadError, WAIT};

@@ -3,10 +3,12 @@
 use std::{num::NonZero, sync::LazyLock, thread, time::Instant};
 
 use tokio::{
+    runtime::{Handle, RuntimeFlavor},
     sync::{Semaphore, SemaphorePermit},
+    task::block_in_place,
     time::timeout_at,
 };
-use weir_admission::run_apart;
+use weir_admission::ApartTurn;
 use weir_contracts::output::ResultChecker;
 
 use super::CallError;
@@ -23,9 +25,12 @@ static TURNS: LazyLock<Semaphore> = LazyLock::new(|| {
 
 /// The right to check something now.
 pub(super) enum CheckTurn {
-    Here,
-    /// In a thread of its own, since it may take long.
-    Apart(Option<SemaphorePermit<'static>>),
+    /// It takes no time to speak of.
+    Light,
+    /// It may take long, and others wait for the turn.
+    Heavy(Option<SemaphorePermit<'static>>),
+    /// It takes as long as there are bytes.
+    Large(ApartTurn),
 }
 
 impl CheckTurn {
@@ -57,9 +62,9 @@ impl CheckTurn {
         since: Instant,
     ) -> Result<Self, CallError> {
         let is_heavy = checked.is_some_and(|(checker, text)| checker.is_heavy(text));
-        // Its cost is that of its bytes, which are bounded. A server may have had more time than the tool: no turn would come.
+        // The bytes are bounded, and a server may have had more time than the tool: it waits without a deadline.
         if !is_heavy && size > LARGE_BYTES {
-            return Ok(Self::Apart(None));
+            return Ok(Self::Large(ApartTurn::wait().await));
         }
         Self::wait(is_heavy, gateway, tool, since).await
     }
@@ -72,11 +77,11 @@ impl CheckTurn {
         since: Instant,
     ) -> Result<Self, CallError> {
         if !is_heavy {
-            return Ok(Self::Here);
+            return Ok(Self::Light);
         }
         let deadline = since + tool.timeout(gateway.timeout());
         match timeout_at(deadline.into(), TURNS.acquire()).await {
-            Ok(turn) => Ok(Self::Apart(turn.ok())),
+            Ok(turn) => Ok(Self::Heavy(turn.ok())),
             Err(_) => Err(CallError::new(
                 FailureCode::Timeout,
                 "The call took longer than it may.",
@@ -84,30 +89,66 @@ impl CheckTurn {
         }
     }
 
-    /// Runs the check; if it may take long, other requests of this thread run meanwhile, and before it.
+    /// Runs the check; if it may take long, other requests of this thread run meanwhile.
     pub(super) fn run<T: Send>(self, check: impl FnOnce() -> T + Send) -> T {
         match self {
-            Self::Here => check(),
-            Self::Apart(_turn) => run_apart(check),
+            Self::Light => check(),
+            Self::Heavy(_turn) if others_can_run() => block_in_place(check),
+            Self::Heavy(_turn) => check(),
+            Self::Large(turn) => turn.run(check),
         }
     }
 }
 
+/// Returns `true` on a thread whose other requests another thread can take over.
+fn others_can_run() -> bool {
+    Handle::try_current().is_ok_and(|handle| handle.runtime_flavor() == RuntimeFlavor::MultiThread)
+}
+
 #[cfg(test)]
 mod tests {
+    use std::{sync::mpsc, time::Duration};
+
     use super::*;
 
+    /// With one thread for all requests, the check ends only if another request is answered meanwhile.
+    #[test]
+    fn other_requests_go_on_during_a_heavy_check() {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .build()
+            .expect("a runtime");
+        let (answered, answer) = mpsc::channel();
+        let (began, begin) = tokio::sync::oneshot::channel();
+        let check = runtime.spawn(async move {
+            let turn = CheckTurn::Heavy(TURNS.acquire().await.ok());
+            turn.run(move || {
+                began.send(()).expect("the other request waits");
+                answer.recv_timeout(Duration::from_secs(20))
+            })
+        });
+        let other = runtime.spawn(async move {
+            begin.await.expect("the check begins");
+            answered.send(()).expect("the check waits");
+        });
+        runtime.block_on(async move {
+            check
+                .await
+                .expect("it ends")
+                .expect("the other was answered");
+            other.await.expect("it ends");
+        });
+    }
+
     #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-    async fn what_may_take_long_runs_in_a_thread_of_its_own() {
+    async fn what_is_large_is_read_in_a_thread_of_its_own() {
         let thread = || thread::current().id();
         let task = tokio::spawn(async move {
-            let turn = TURNS.acquire().await.ok();
-            let light = CheckTurn::Here.run(thread);
-            let heavy = CheckTurn::Apart(turn).run(thread);
-            (thread(), light, heavy)
+            let large = CheckTurn::Large(ApartTurn::wait().await).run(thread);
+            (thread(), CheckTurn::Light.run(thread), large)
         });
-        let (here, light, heavy) = task.await.expect("it ends");
+        let (here, light, large) = task.await.expect("it ends");
         assert_eq!(light, here);
-        assert_ne!(heavy, here);
+        assert_ne!(large, here);
     }
 }

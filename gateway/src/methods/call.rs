@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
-use weir_admission::run_apart;
+use weir_admission::ApartTurn;
 
 use super::{
     CallChannel, McpCall, RequestScope,
@@ -196,7 +196,7 @@ impl McpCall<'_> {
         };
         let Some(searching) = searching else {
             let outcome = self.tool(scope, request, asker).await;
-            return self.outcome(scope, snapshot, name, false, outcome);
+            return self.outcome(scope, snapshot, name, false, outcome).await;
         };
         match Box::pin(call::searched(
             &scope.gateway,
@@ -206,7 +206,9 @@ impl McpCall<'_> {
         ))
         .await
         {
-            SearchDispatch::Answer(outcome) => self.outcome(scope, snapshot, name, true, *outcome),
+            SearchDispatch::Answer(outcome) => {
+                self.outcome(scope, snapshot, name, true, *outcome).await
+            }
             SearchDispatch::Call { tool, arguments } => {
                 let request = CallRequest {
                     tool: &tool,
@@ -214,7 +216,7 @@ impl McpCall<'_> {
                     ..request
                 };
                 let outcome = self.tool(scope, request, asker).await;
-                self.outcome(scope, snapshot, &tool, true, outcome)
+                self.outcome(scope, snapshot, &tool, true, outcome).await
             }
         }
     }
@@ -236,7 +238,7 @@ impl McpCall<'_> {
 
     /// Writes the answer of a call of `name`. `found`: by a search, which reports an unknown name as it does every other
     /// mistake.
-    fn outcome(
+    async fn outcome(
         &self,
         scope: &RequestScope,
         snapshot: &CatalogueSnapshot,
@@ -277,7 +279,10 @@ impl McpCall<'_> {
                     was_cancelled: result.was_cancelled(),
                     ..self.answer(listing.as_deref(), &result).into()
                 };
-                if is_large { run_apart(write) } else { write() }
+                match is_large {
+                    true => ApartTurn::wait().await.run(write),
+                    false => write(),
+                }
             }
             CallOutcome::InputRequired(ask) => self.ask(listing().as_deref(), &ask).into(),
         }

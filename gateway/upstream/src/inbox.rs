@@ -20,7 +20,7 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 use tokio_util::sync::CancellationToken;
-use weir_admission::run_apart;
+use weir_admission::ApartTurn;
 use weir_connections::mask::mask;
 
 use crate::{
@@ -209,11 +209,11 @@ impl UpstreamInbox {
         }
     }
 
-    /// Takes one message, or several if the server batches. Returns the messages to send back. The calls of others go on while
-    /// a large one is read.
-    pub(crate) fn receive(&self, text: &str, of: Option<u64>) -> Vec<String> {
+    /// Takes one message, or several if the server batches. Returns the messages to send back. While a large one is read, the
+    /// calls of other servers go on.
+    pub(crate) async fn receive(&self, text: &str, of: Option<u64>) -> Vec<String> {
         match text.len() > LARGE_BYTES {
-            true => run_apart(|| self.read(text, of)),
+            true => ApartTurn::wait().await.run(|| self.read(text, of)),
             false => self.read(text, of),
         }
     }

@@ -12,7 +12,7 @@ use axum::{
 use futures::{FutureExt as _, future::BoxFuture, stream};
 use serde_json::{Map, Value, json, value::RawValue};
 use tokio_util::sync::CancellationToken;
-use weir_admission::run_apart;
+use weir_admission::ApartTurn;
 use weir_contracts::{
     ContractTool,
     openapi::{self, ApiDescription},
@@ -368,7 +368,11 @@ impl DetachedCall {
             .await
             .unasked()
         {
-            Ok(result) if result.is_large() => run_apart(|| CallResponse::from_result(result)),
+            // Only what is written into another text takes time.
+            Ok(result) if result.is_large() && result.structured.is_none() => {
+                let turn = ApartTurn::wait().await;
+                turn.run(|| CallResponse::from_result(result))
+            }
             Ok(result) => CallResponse::from_result(result),
             Err(IncompleteCall::NotThere) => unknown_tool(&self.tool),
             Err(IncompleteCall::Asks) => {

@@ -279,7 +279,7 @@ async fn read(
         if text.trim().is_empty() {
             continue;
         }
-        for reply in inbox.receive(&text, None) {
+        for reply in inbox.receive(&text, None).await {
             // A child that asks and does not read the answers must not keep us from reading.
             let _ = lines.upgrade().map(|lines| lines.try_send(reply));
         }

@@ -292,7 +292,7 @@ impl HttpLink {
 
     /// Gives a message to the inbox, and the server what comes back.
     async fn take(&self, text: &str, version: Option<&'static str>, of: Option<u64>) {
-        for reply in self.inbox.receive(text, of) {
+        for reply in self.inbox.receive(text, of).await {
             let message = OutgoingMessage {
                 text: reply,
                 id: None,

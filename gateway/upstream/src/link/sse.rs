@@ -168,7 +168,7 @@ impl SseReceiver {
                 match event.name.as_deref() {
                     Some("endpoint") => sender = self.endpoint(&event.data).or(sender),
                     None | Some("message") if !event.data.is_empty() => {
-                        for reply in self.inbox.receive(&event.data, None) {
+                        for reply in self.inbox.receive(&event.data, None).await {
                             // A server that asks and does not take the answers must not keep us from reading.
                             if let Some(sender) = sender.clone() {
                                 let _ = replies.try_send((sender, reply));
