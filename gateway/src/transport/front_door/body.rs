@@ -8,8 +8,8 @@ use axum::{
 };
 use futures::future::poll_immediate;
 use http_body_util::{BodyExt as _, Limited};
-use hyper::body::{Body as _, Frame};
-use tokio::{sync::Semaphore, task, time::sleep};
+use hyper::body::{Body as HttpBody, Frame};
+use tokio::{sync::Semaphore, task};
 
 use crate::transport::http::connections;
 use crate::{
@@ -25,12 +25,6 @@ const OVER_RATE_BYTES_MAX: usize = 64 << 10;
 const OVER_RATE_ARRIVAL_MAX: Duration = Duration::from_secs(1);
 /// A body takes no longer to arrive.
 const ARRIVAL_MAX: Duration = Duration::from_secs(30);
-
-/// The pause after so many bytes of a body that is only read so that its client sees the answer. The pauses of all such bodies
-/// follow each other, which bounds them to 128 MB a second together: clients may send them as fast as the machine copies bytes.
-const DRAIN_PAUSE: Duration = Duration::from_millis(1);
-const DRAIN_PIECE_BYTES: usize = 128 << 10;
-static DRAIN_PAUSES: Semaphore = Semaphore::const_new(1);
 
 /// Pieces of large bodies that are read at once: half of the processors, so that there are always some for the other requests.
 static TURNS: LazyLock<Semaphore> = LazyLock::new(|| {
@@ -240,7 +234,9 @@ async fn read_small(
 
 /// Reads the next piece of a large body, in turn with those of other large bodies. Many clients that send as fast as they can
 /// would otherwise take the threads of requests for as long as it takes to read a piece from each of them.
-async fn next_in_turn(body: &mut Body) -> Option<Result<Frame<Bytes>, axum::Error>> {
+async fn next_in_turn<B: HttpBody + Unpin>(
+    body: &mut B,
+) -> Option<Result<Frame<B::Data>, B::Error>> {
     let turn = TURNS.acquire().await;
     // The connection reads what has arrived after the first look.
     for _ in 0..2 {
@@ -257,18 +253,7 @@ async fn next_in_turn(body: &mut Body) -> Option<Result<Frame<Bytes>, axum::Erro
 /// Reads on for a moment: a client that is still sending would see a reset connection instead of the answer.
 async fn drain(body: Body, bytes_max: usize) {
     let mut rest = Limited::new(body, bytes_max.saturating_mul(4));
-    let read = async {
-        let mut read = 0;
-        while let Some(Ok(frame)) = rest.frame().await {
-            read += frame.data_ref().map_or(0, Bytes::len);
-            if read >= DRAIN_PIECE_BYTES && !rest.is_end_stream() {
-                let _pause = DRAIN_PAUSES.acquire().await;
-                let pieces = u32::try_from(read / DRAIN_PIECE_BYTES).unwrap_or(u32::MAX);
-                sleep(DRAIN_PAUSE.saturating_mul(pieces)).await;
-                read %= DRAIN_PIECE_BYTES;
-            }
-        }
-    };
+    let read = async { while let Some(Ok(_)) = next_in_turn(&mut rest).await {} };
     let _ = tokio::time::timeout(Duration::from_secs(2), read).await;
 }
 
@@ -313,22 +298,7 @@ fn is_json(value: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::{convert::Infallible, time::Instant};
-
-    use futures::{future::join_all, stream};
-
-    use super::*;
-
-    #[tokio::test]
-    async fn refused_bodies_are_read_at_one_pace_together() {
-        static PIECE: [u8; DRAIN_PIECE_BYTES / 2] = [b'x'; DRAIN_PIECE_BYTES / 2];
-        let piece = || Ok::<_, Infallible>(Bytes::from_static(&PIECE));
-        let body = || Body::from_stream(stream::iter((0..40).map(move |_| piece())));
-        let began = Instant::now();
-        join_all((0..5).map(|_| drain(body(), 40 * PIECE.len()))).await;
-        // The last piece of each is followed by its end, which a stream does not know beforehand.
-        assert!(began.elapsed() >= DRAIN_PAUSE * 100);
-    }
+    use super::is_json;
 
     #[test]
     fn content_types() {
