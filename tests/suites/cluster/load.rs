@@ -13,8 +13,9 @@ use weir_tests::Modern;
 
 /// Clients that call at once.
 pub(super) const CALLERS: usize = 8;
-/// The time after which a caller repeats a call. HAProxy knows by then that connections to a lost node are closed.
-const PAUSE: Duration = Duration::from_millis(50);
+/// The time after which a caller repeats a call. The system has closed the connections of a killed node by then, which takes it a
+/// while where processors are busy.
+const PAUSE: Duration = Duration::from_millis(200);
 
 /// Clients that look airports up, and repeat a call whose answer was lost.
 pub(super) struct Load {
