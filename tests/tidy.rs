@@ -103,7 +103,7 @@ const CRATES: &[(&str, &[&str])] = &[
             "weir-upstream",
         ],
     ),
-    ("weir-binary", &["weir", "weir-cli"]),
+    ("weir-binary", &["weir", "weir-cli", "weir-files"]),
     ("weir-plugin-sdk", &["weir-plugin-sdk-macros"]),
     ("weir-plugin-sdk-macros", &[]),
     ("weir-sheet", &["weir-plugin-sdk"]),
@@ -324,7 +324,7 @@ fn the_sdk_xtask_and_the_program_stay_small() {
             &["proc-macro2", "quote", "regex-syntax", "syn"],
         ),
         ("xtask", &[]),
-        ("weir-binary", &["weir", "weir-cli"]),
+        ("weir-binary", &["weir", "weir-cli", "weir-files"]),
     ]);
     let mut problems = Vec::new();
     for package in packages() {

@@ -2,13 +2,14 @@
 //! adapter links the program again and compiles nothing of the gateway.
 
 use std::{
-    env, fs, io,
+    env, fs,
+    io::{self, Write as _},
     path::{Path, PathBuf},
     process::Command,
 };
 
+use flate2::{Compression, write::ZlibEncoder};
 use sha2::{Digest as _, Sha256};
-use weir_files::embedded::compress;
 
 /// The document of the admin API.
 const DOCUMENT: &str = "openapi.json";
@@ -97,7 +98,12 @@ fn git(words: &[&str]) -> Option<String> {
 
 /// Compresses a file to that path, and returns the expression that embeds it.
 fn embed(content: &[u8], to: &Path) -> String {
-    fs::write(to, compress(content)).expect("the build folder can be written to");
+    let file = fs::File::create(to).expect("the build folder can be written to");
+    let mut encoder = ZlibEncoder::new(file, Compression::best());
+    encoder
+        .write_all(content)
+        .and_then(|()| encoder.finish())
+        .expect("the build folder has room");
     format!(
         "weir_files::embedded::EmbeddedFile::new({}, include_bytes!({to:?}))",
         content.len()

@@ -12,7 +12,7 @@ pub struct EmbeddedFile {
 }
 
 impl EmbeddedFile {
-    /// Takes what [`compress`] made of a file of so many bytes.
+    /// Takes a file of so many bytes, compressed as a zlib stream.
     pub const fn new(bytes: usize, compressed: &'static [u8]) -> Self {
         Self { bytes, compressed }
     }
@@ -31,7 +31,7 @@ impl EmbeddedFile {
     ///
     /// # Panics
     ///
-    /// If the bytes are not those of `compress`: the program was built wrong.
+    /// If the bytes are no such stream: the program was built wrong.
     pub fn read(&self) -> Vec<u8> {
         let mut content = Vec::with_capacity(self.bytes);
         ZlibDecoder::new(self.compressed)
@@ -42,7 +42,7 @@ impl EmbeddedFile {
     }
 }
 
-/// Compresses a file for [`EmbeddedFile::new`].
+/// Compresses a file for [`EmbeddedFile::new`], as the build script of the program does.
 pub fn compress(content: &[u8]) -> Vec<u8> {
     let mut encoder = ZlibEncoder::new(Vec::new(), Compression::best());
     encoder
