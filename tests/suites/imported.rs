@@ -197,7 +197,7 @@ async fn a_value_that_a_document_lists_twice_is_one_choice() {
     assert_eq!(sent["path"], "/k?kind=b");
 }
 
-/// An agent mends its arguments by what the service says of them.
+/// An agent corrects its arguments by what the service says of them.
 #[tokio::test]
 async fn the_words_of_a_refusal_reach_the_caller() {
     let (_house, gateway) = gateway().await;
