@@ -12,6 +12,9 @@ use tokio::{
 #[cfg(target_os = "linux")]
 const GIVES_WAY: i32 = 10;
 
+/// The bytes of an answer or a message above which it takes long to read and to write: a megabyte takes milliseconds.
+pub const LARGE_BYTES: usize = 256 << 10;
+
 /// Half of the processors.
 static TURNS: LazyLock<Semaphore> = LazyLock::new(|| {
     let processors = thread::available_parallelism().map_or(1, NonZero::get);

@@ -8,14 +8,11 @@ use tokio::{
     task::block_in_place,
     time::timeout_at,
 };
-use weir_admission::ApartTurn;
+use weir_admission::{ApartTurn, LARGE_BYTES};
 use weir_contracts::output::ResultChecker;
 
 use super::CallError;
 use crate::{catalogue::CatalogueTool, codes::FailureCode, serving::ServingGateway};
-
-/// The bytes of an answer above which it takes long to read and to write, whatever is checked: a megabyte takes milliseconds.
-pub(super) const LARGE_BYTES: usize = 256 << 10;
 
 /// Half of the processors, so that there are always some for the other calls.
 static TURNS: LazyLock<Semaphore> = LazyLock::new(|| {

@@ -3,9 +3,10 @@
 use std::{borrow::Cow, sync::Arc};
 
 use serde_json::{Map, Value, json};
+use weir_admission::LARGE_BYTES;
 use weir_audit::AuditReceipt;
 
-use super::{CallError, PolicyDecision, error::WriteOutcome, heavy::LARGE_BYTES, target::upstream};
+use super::{CallError, PolicyDecision, error::WriteOutcome, target::upstream};
 use crate::{codes::FailureCode, telemetry::metrics::Stages};
 
 /// The member of `_meta` that holds the receipt of a call.

@@ -20,7 +20,7 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 use tokio_util::sync::CancellationToken;
-use weir_admission::ApartTurn;
+use weir_admission::{ApartTurn, LARGE_BYTES};
 use weir_connections::mask::mask;
 
 use crate::{
@@ -38,8 +38,6 @@ const RUBBISH_MAX: u64 = 10_000;
 /// so that it waits, and does not take the processor from the others.
 const UNASKED_MAX: u64 = 1_000;
 const UNASKED_SPAN: Duration = Duration::from_millis(100);
-/// The bytes of a message above which it takes long to read: a megabyte takes milliseconds.
-const LARGE_BYTES: usize = 256 << 10;
 /// The news of resources that wait for a slow reader.
 const UPDATED_MAX: usize = 256;
 /// The questions of the server that wait for the caller of one call. Each may be as large as a message.
