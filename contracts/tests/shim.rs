@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use weir_contracts::{
-    CollectionShape, CompiledContract, compile, form,
+    CollectionShape, CompiledContract, ContractVersion, compile, form,
     shim::{VersionShim, derive},
 };
 
@@ -208,6 +208,34 @@ fn steps_beside_one_that_cannot_be_made_are_found() {
             .all(|step| matches!(step, weir_contracts::shim::ShimStep::Rename { .. })),
         "{shim:#?}"
     );
+}
+
+/// A member that the new version demands and does not describe is another one than that of the old name.
+#[test]
+fn a_member_that_took_an_old_name_and_must_be_there_is_not_given() {
+    let tool = |properties: Value, required: &[&str]| {
+        let schema =
+            json!({ "type": "object", "properties": properties, "required": required.to_vec() });
+        let tool = json!({
+            "name": "t", "description": "", "input_schema": schema, "output_schema": schema, "annotations": {},
+            "offer": { "maker": { "plugin": "p" }, "name": "t" },
+        });
+        let contract = json!({ "name": "c", "version": ContractVersion::FIRST, "collections": [], "tools": [tool] });
+        serde_json::from_value::<CompiledContract>(contract).expect("a contract")
+    };
+    let renamed = |side: &str| {
+        let shim =
+            json!({ "tools": { "t": { side: [{ "rename": { "at": "/b", "to": "fresh" } }] } } });
+        VersionShim::read(&shim).expect("a shim")
+    };
+    let old = tool(json!({ "b": { "type": "integer" } }), &["b"]);
+    let new = tool(json!({ "fresh": { "type": "integer" } }), &["fresh", "b"]);
+    let why = renamed("input").fits(&old, &new).expect_err("no b");
+    assert!(why.contains("'b' must be there"), "{why}");
+    // Of results, it does not stand for the member that was renamed.
+    let new = tool(json!({ "fresh": { "type": "integer" } }), &["b"]);
+    let why = renamed("output").fits(&old, &new).expect_err("no fresh");
+    assert!(why.contains("'b' may be left out"), "{why}");
 }
 
 fn choices(file: &mut Value, choices: &[&str]) {

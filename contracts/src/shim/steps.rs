@@ -279,6 +279,15 @@ impl ShimNode {
                 required.remove(name);
             }
         }
+        // A member of the new version with a name that the step takes away is a different one, described or not.
+        let gone =
+            |name: &str| self.renamed.contains_key(name) && !self.old_names.contains_key(name);
+        if let Some(name) = required.iter().find(|name| gone(name))
+            && side == SchemaSide::Input
+        {
+            return Err(format!("{} must be there", name::quoted(name)));
+        }
+        required.retain(|name| !gone(name));
         let mut old = Map::new();
         for (name, mut schema) in properties {
             if side == SchemaSide::Input
@@ -288,13 +297,7 @@ impl ShimNode {
             }
             match self.old_names.get(&name) {
                 Some(was) => drop(old.insert(was.clone(), schema)),
-                // The old member of that name is a different one.
-                None if self.renamed.contains_key(&name) => {
-                    if side == SchemaSide::Input && required.contains(&name) {
-                        return Err(format!("{} must be there", name::quoted(&name)));
-                    }
-                    required.remove(&name);
-                }
+                None if gone(&name) => {}
                 None => drop(old.insert(name, schema)),
             }
         }
