@@ -213,29 +213,80 @@ fn steps_beside_one_that_cannot_be_made_are_found() {
 /// A member that the new version demands and does not describe is another one than that of the old name.
 #[test]
 fn a_member_that_took_an_old_name_and_must_be_there_is_not_given() {
-    let tool = |properties: Value, required: &[&str]| {
-        let schema =
-            json!({ "type": "object", "properties": properties, "required": required.to_vec() });
-        let tool = json!({
-            "name": "t", "description": "", "input_schema": schema, "output_schema": schema, "annotations": {},
-            "offer": { "maker": { "plugin": "p" }, "name": "t" },
-        });
-        let contract = json!({ "name": "c", "version": ContractVersion::FIRST, "collections": [], "tools": [tool] });
-        serde_json::from_value::<CompiledContract>(contract).expect("a contract")
+    let step = json!({ "rename": { "at": "/b", "to": "fresh" } });
+    let fit = |side, required: &[&str]| {
+        let member = json!({ "type": "integer" });
+        let old = tool(side, json!({ "b": member }), &["b"]);
+        let new = tool(side, json!({ "fresh": member }), required);
+        shim(side, &step).fits(&old, &new)
     };
-    let renamed = |side: &str| {
-        let shim =
-            json!({ "tools": { "t": { side: [{ "rename": { "at": "/b", "to": "fresh" } }] } } });
-        VersionShim::read(&shim).expect("a shim")
-    };
-    let old = tool(json!({ "b": { "type": "integer" } }), &["b"]);
-    let new = tool(json!({ "fresh": { "type": "integer" } }), &["fresh", "b"]);
-    let why = renamed("input").fits(&old, &new).expect_err("no b");
+    let why = fit("input", &["fresh", "b"]).expect_err("no b");
     assert!(why.contains("'b' must be there"), "{why}");
     // Of results, it does not stand for the member that was renamed.
-    let new = tool(json!({ "fresh": { "type": "integer" } }), &["b"]);
-    let why = renamed("output").fits(&old, &new).expect_err("no fresh");
+    let why = fit("output", &["b"]).expect_err("no fresh");
     assert!(why.contains("'b' may be left out"), "{why}");
+}
+
+/// What else a schema says of a text is said of the text of its own version.
+#[test]
+fn another_value_is_held_against_what_else_the_schema_says() {
+    let fit = |side, from: &str, to: &str, bounded_is_old: bool| {
+        let free = |value: &str| json!({ "enum": [value, "b"] });
+        let bounded = |value: &str| json!({ "enum": [value, "b"], "anyOf": [{ "maxLength": 1 }, { "type": "null" }] });
+        let (old, new) = match bounded_is_old {
+            true => (bounded(from), free(to)),
+            false => (free(from), bounded(to)),
+        };
+        let contract = |kind: Value| tool(side, json!({ "kind": kind }), &[]);
+        let step = json!({ "value": { "at": "/kind", "from": from, "to": to } });
+        shim(side, &step).fits(&contract(old), &contract(new))
+    };
+    assert_eq!(fit("input", "long_word", "c", false), Ok(()));
+    for why in [
+        fit("input", "c", "long_word", false),
+        fit("output", "long_word", "c", true),
+    ] {
+        let why = why.expect_err("too long");
+        assert!(why.contains("/properties/kind"), "{why}");
+    }
+}
+
+#[test]
+fn items_that_have_to_differ_never_become_the_same() {
+    let step = json!({ "value": { "at": "/kinds/*", "from": "a", "to": "b" } });
+    let fit = |side, old: Value, new: Value| {
+        let list = |values: Value| {
+            let kinds =
+                json!({ "type": "array", "uniqueItems": true, "items": { "enum": values } });
+            tool(side, json!({ "kinds": kinds }), &[])
+        };
+        shim(side, &step).fits(&list(old), &list(new))
+    };
+    for side in ["input", "output"] {
+        assert_eq!(fit(side, json!(["a"]), json!(["b"])), Ok(()), "{side}");
+    }
+    let why = fit("input", json!(["a", "b"]), json!(["b"]));
+    assert!(why.expect_err("a and b").contains("enum"));
+    let why = fit("output", json!(["a", "b"]), json!(["a", "b"]));
+    assert!(why.expect_err("a twice").contains("become the same"));
+}
+
+/// Makes a contract of one tool that takes or answers what the schema says.
+fn tool(side: &str, properties: Value, required: &[&str]) -> CompiledContract {
+    let any = json!({ "type": "object" });
+    let mut tool = json!({
+        "name": "t", "description": "", "input_schema": any, "output_schema": any, "annotations": {},
+        "offer": { "maker": { "plugin": "p" }, "name": "t" },
+    });
+    tool[format!("{side}_schema")] =
+        json!({ "type": "object", "properties": properties, "required": required });
+    let contract = json!({ "name": "c", "version": ContractVersion::FIRST, "collections": [], "tools": [tool] });
+    serde_json::from_value(contract).expect("a contract")
+}
+
+fn shim(side: &str, step: &Value) -> VersionShim {
+    let shim = json!({ "tools": { "t": { side: [step] } } });
+    VersionShim::read(&shim).expect("a shim")
 }
 
 fn choices(file: &mut Value, choices: &[&str]) {

@@ -31,6 +31,35 @@ const UNSEEN: &[&str] = &[
     "const",
 ];
 
+/// Keywords beside which an item cannot be given another value.
+const UNSEEN_ITEMS: &[&str] = &[
+    "prefixItems",
+    "contains",
+    "unevaluatedItems",
+    "anyOf",
+    "oneOf",
+    "allOf",
+    "not",
+    "if",
+    "then",
+    "else",
+    "enum",
+    "const",
+];
+
+/// Keywords that hold for another value as well, or describe it. Extensions do too.
+const OF_ALL_VALUES: &[&str] = &[
+    "type",
+    "title",
+    "description",
+    "default",
+    "examples",
+    "deprecated",
+    "readOnly",
+    "writeOnly",
+    "$comment",
+];
+
 /// Converts the arguments or the results of one tool.
 #[derive(Clone, Debug)]
 pub struct ShimConversion {
@@ -84,7 +113,7 @@ impl ShimConversion {
     /// Makes a schema of the new version, in its one spelling, that of all old values which convert to valid ones, or of
     /// all that valid ones convert to.
     pub(super) fn old_schema(&self, schema: &mut Value) -> Result<(), String> {
-        self.root.schema(schema, self.side)
+        self.root.schema(schema, self.side, false)
     }
 
     /// Returns the old name of an argument, if it has another now.
@@ -203,7 +232,8 @@ impl ShimNode {
         }
     }
 
-    fn schema(&self, schema: &mut Value, side: SchemaSide) -> Result<(), String> {
+    /// `apart` says that the value is an item, and that items have to differ from each other.
+    fn schema(&self, schema: &mut Value, side: SchemaSide, apart: bool) -> Result<(), String> {
         if self.is_empty() {
             return Ok(());
         }
@@ -211,17 +241,21 @@ impl ShimNode {
             return Err("its place is not described".to_owned());
         };
         if !self.values.is_empty() {
-            self.listed_values(rules, side)?;
+            self.listed_values(rules, side, apart)?;
         }
         if let Some(node) = self.items.as_deref().filter(|node| !node.is_empty()) {
+            if let Some(key) = UNSEEN_ITEMS.iter().find(|key| rules.contains_key(**key)) {
+                return Err(format!("no rule says what {key} makes of other items"));
+            }
+            let unique = apart || rules.get("uniqueItems") == Some(&Value::Bool(true));
+            if unique && (node.changes_names() || !node.members.is_empty()) {
+                return Err("the items of its list have to differ from each other".to_owned());
+            }
             let items = rules
                 .get_mut("items")
                 .filter(|items| items.is_object())
                 .ok_or("there is no list at its place")?;
-            node.schema(items, side)?;
-            if rules.contains_key("prefixItems") {
-                return Err("the items of its list differ by their place".to_owned());
-            }
+            node.schema(items, side, unique)?;
         }
         if self.changes_names() || !self.members.is_empty() {
             self.properties(rules, side)?;
@@ -233,26 +267,41 @@ impl ShimNode {
         &self,
         rules: &mut Map<String, Value>,
         side: SchemaSide,
+        apart: bool,
     ) -> Result<(), String> {
-        let listed = match (rules.shift_remove("enum"), rules.shift_remove("const")) {
+        let mut listed = match (rules.shift_remove("enum"), rules.shift_remove("const")) {
             (Some(Value::Array(values)), None) => values,
             (None, Some(value)) => vec![value],
             _ => return Err("no values are listed at its place".to_owned()),
         };
+        let is_of_all = |key: &str| OF_ALL_VALUES.contains(&key) || key.starts_with("x-");
+        // The other keywords are about the new values, and say nothing of the old ones.
+        if !rules.keys().all(|key| is_of_all(key)) {
+            let is_valid = value_checker(&Value::Object(rules.clone()))?;
+            listed.retain(is_valid);
+            rules.retain(|key, _| is_of_all(key));
+        }
         let mut old = Vec::new();
         for value in listed {
             let text = value.as_str().unwrap_or_default();
             let from = self.old_values.get(text).filter(|_| value.is_string());
             // A value that is no other one's new name is itself in both versions.
             let is_kept = match side {
-                SchemaSide::Input => !self.values.contains_key(text) || !value.is_string(),
+                SchemaSide::Input if !value.is_string() => true,
+                // Two items that differ would become the same.
+                SchemaSide::Input if apart && from.is_some() => false,
+                SchemaSide::Input => !self.values.contains_key(text),
                 SchemaSide::Output => from.is_none(),
             };
             old.extend(from.map(|from| json!(from)));
             old.extend(is_kept.then_some(value));
         }
+        let count = old.len();
         let mut seen = BTreeSet::new();
         old.retain(|value| seen.insert(value.to_string()));
+        if apart && old.len() < count {
+            return Err("two values of a list would become the same".to_owned());
+        }
         rules.insert("enum".to_owned(), Value::Array(old));
         Ok(())
     }
@@ -315,7 +364,7 @@ impl ShimNode {
             let schema = old
                 .get_mut(name)
                 .ok_or_else(|| format!("there is no {}", name::quoted(name)))?;
-            node.schema(schema, side)?;
+            node.schema(schema, side, false)?;
         }
         if side == SchemaSide::Output {
             for (name, value) in &self.set {
@@ -336,12 +385,17 @@ impl ShimNode {
 fn check_value(name: &str, value: &Value, schema: Option<&Value>) -> Result<(), String> {
     let shown = name::quoted(name);
     let schema = schema.ok_or_else(|| format!("there is no argument {shown}"))?;
-    let checker = validate::validator(schema)
-        .or_else(|message| validate::foreign_validator(schema).map_err(|_| message))?;
-    match checker.is_valid(value) {
+    match value_checker(schema)?(value) {
         true => Ok(()),
         false => Err(format!("{shown} cannot have the value {value}")),
     }
+}
+
+/// Returns what says whether a value is valid.
+fn value_checker(schema: &Value) -> Result<impl Fn(&Value) -> bool + use<>, String> {
+    let checker = validate::validator(schema)
+        .or_else(|message| validate::foreign_validator(schema).map_err(|_| message))?;
+    Ok(move |value: &Value| checker.is_valid(value))
 }
 
 /// Gives members their other names, all at once. A member that has one of these names already cannot be meant.
