@@ -33,7 +33,7 @@ const CRATES: &[(&str, &[&str])] = &[
         &["weir-schema", "weir-statements", "weir-text"],
     ),
     ("weir-statements", &[]),
-    ("weir-connections", &[]),
+    ("weir-connections", &["weir-admission"]),
     ("weir-admission", &[]),
     ("weir-ledger", &[]),
     ("weir-files", &[]),

@@ -1,11 +1,11 @@
 //! Tells the scheduler which threads answer, and runs long work in others.
 
-use std::{io, num::NonZero, panic::resume_unwind, sync::LazyLock, thread};
+use std::{cell::Cell, io, num::NonZero, panic::resume_unwind, sync::LazyLock, thread};
 
 use tokio::{
     runtime::{Handle, RuntimeFlavor},
     sync::{Semaphore, SemaphorePermit},
-    task,
+    task::{self, JoinError},
 };
 
 /// The niceness of these threads: a tenth of a core if others want all of it.
@@ -15,13 +15,20 @@ const GIVES_WAY: i32 = 10;
 /// The bytes of an answer or a message above which it takes long to read and to write: a megabyte takes milliseconds.
 pub const LARGE_BYTES: usize = 256 << 10;
 
-/// Half of the processors.
-static TURNS: LazyLock<Semaphore> = LazyLock::new(|| {
-    let processors = thread::available_parallelism().map_or(1, NonZero::get);
-    Semaphore::new((processors / 2).max(1))
-});
+static TURNS: LazyLock<Semaphore> = LazyLock::new(long_work_turns);
 /// The work that has a turn or waits for one: each piece holds the bytes of a large answer.
 static PIECES: Semaphore = Semaphore::const_new(16);
+
+thread_local! {
+    /// Whether this thread gives way.
+    static GIVES_WAY_HERE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Returns turns for half of the processors, so that there are always some for other requests.
+pub fn long_work_turns() -> Semaphore {
+    let processors = thread::available_parallelism().map_or(1, NonZero::get);
+    Semaphore::new((processors / 2).max(1))
+}
 
 /// Makes the scheduler run this thread soon after it wakes, for short times. Threads and processes that it starts begin without
 /// this.
@@ -39,9 +46,22 @@ pub fn give_way() -> io::Result<()> {
     #[cfg(target_os = "linux")]
     {
         rustix::process::nice(GIVES_WAY)?;
+        GIVES_WAY_HERE.set(true);
         linux::set_slice(linux::LONG_SLICE_NS);
     }
     Ok(())
+}
+
+/// Runs work that blocks in a thread of the runtime, with the priority of those that answer, from a thread that gives way as
+/// well: a thread that such a one started would give way too, and be used for the work of others afterwards.
+pub async fn run_blocking<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, JoinError> {
+    if GIVES_WAY_HERE.get() {
+        let waits = async { task::spawn_blocking(work).await };
+        return task::spawn(waits).await?;
+    }
+    task::spawn_blocking(work).await
 }
 
 /// The right to run work that takes long in a thread that gives way.
@@ -166,6 +186,21 @@ mod tests {
         let (before, apart, after) = runtime.block_on(task).expect("it ends");
         assert_eq!(apart, (before + GIVES_WAY).min(19));
         assert_eq!(after, before);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn work_that_blocks_has_the_usual_priority() {
+        let niceness = || rustix::process::getpriority_process(None).expect("a niceness");
+        let runtime = runtime();
+        let usual = runtime.block_on(runtime.spawn(async move { niceness() }));
+        let handle = runtime.handle().clone();
+        let blocking = thread::spawn(move || {
+            give_way().expect("it may");
+            handle.block_on(run_blocking(niceness))
+        });
+        let blocking = blocking.join().expect("it ends");
+        assert_eq!(blocking.expect("it ends"), usual.expect("it ends"));
     }
 
     /// With one thread for all requests, the work ends only if another request is answered meanwhile.

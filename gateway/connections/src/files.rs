@@ -247,7 +247,7 @@ impl FileRoot {
         work: impl FnOnce(&RootInner) -> Result<T, ConnectionError> + Send + 'static,
     ) -> Result<T, ConnectionError> {
         let inner = self.inner.clone();
-        match tokio::task::spawn_blocking(move || work(&inner)).await {
+        match weir_admission::run_blocking(move || work(&inner)).await {
             Ok(result) => result,
             Err(error) => Err(ConnectionError::new(
                 FailureCode::UpstreamError,

@@ -19,6 +19,8 @@ use reqwest::{
 };
 use rustls_platform_verifier::ConfigVerifierExt as _;
 
+use self::reach::ReachResolver;
+
 pub use self::{
     document::{
         DocumentAnswer, DocumentRequest, FetchedDocument, fetch_document, request_document,
@@ -119,6 +121,7 @@ fn client(base: &Url, ca: Option<&str>) -> Result<Client, String> {
         .connect_timeout(CONNECT_MAX)
         .pool_idle_timeout(Duration::from_secs(30))
         .tcp_nodelay(true)
+        .dns_resolver(ReachResolver(NetworkReach::Anywhere))
         .no_proxy();
     if let Some(pem) = ca {
         client = client.tls_certs_only(authorities(pem)?);

@@ -10,7 +10,7 @@ use reqwest::{
 
 use super::{
     install_tls,
-    reach::{NetworkReach, PublicResolver},
+    reach::{NetworkReach, ReachResolver},
 };
 
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -100,12 +100,10 @@ fn reaching(reach: NetworkReach, is_plain: bool) -> reqwest::Result<&'static Cli
         .connect_timeout(CONNECT_TIMEOUT)
         .timeout(TIMEOUT)
         .pool_max_idle_per_host(0)
+        .dns_resolver(ReachResolver(reach))
         .no_proxy();
     if is_plain {
         builder = builder.tls_certs_only([]); // what the machine trusts is not read for nothing
-    }
-    if reach == NetworkReach::Public {
-        builder = builder.dns_resolver(PublicResolver);
     }
     let client = builder.build()?;
     Ok(place.get_or_init(|| client))
@@ -142,7 +140,8 @@ fn client(url: &str) -> reqwest::Result<Client> {
     let builder = Client::builder()
         .redirect(Policy::none())
         .connect_timeout(CONNECT_TIMEOUT)
-        .timeout(TIMEOUT);
+        .timeout(TIMEOUT)
+        .dns_resolver(ReachResolver(NetworkReach::Anywhere));
     match url.starts_with("http:") {
         true => builder.no_proxy().build(),
         false => builder.build(),

@@ -1,8 +1,8 @@
 //! Decides which addresses a URL that a stranger named may lead to.
 
 use std::{
-    fmt,
-    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    fmt, io,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs as _},
 };
 
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
@@ -24,8 +24,8 @@ impl NetworkReach {
         let addresses: Vec<IpAddr> = match url.host() {
             Some(Host::Ipv4(address)) => vec![address.into()],
             Some(Host::Ipv6(address)) => vec![address.into()],
-            Some(Host::Domain(name)) => match tokio::net::lookup_host((name, port)).await {
-                Ok(found) => found.map(|address| address.ip()).collect(),
+            Some(Host::Domain(name)) => match look_up(name.to_owned(), port).await {
+                Ok(found) => found.into_iter().map(|found| found.ip()).collect(),
                 Err(_) => Vec::new(),
             },
             None => Vec::new(),
@@ -72,8 +72,18 @@ impl NetworkReach {
     }
 }
 
-/// Resolves names, and leaves out addresses outside the internet.
-pub(super) struct PublicResolver;
+/// Returns the addresses of a name.
+async fn look_up(name: String, port: u16) -> io::Result<Vec<SocketAddr>> {
+    let asks = move || {
+        (name.as_str(), port)
+            .to_socket_addrs()
+            .map(Iterator::collect)
+    };
+    weir_admission::run_blocking(asks).await?
+}
+
+/// Resolves names to the addresses in reach.
+pub(super) struct ReachResolver(pub(super) NetworkReach);
 
 #[derive(Debug)]
 struct NotPublic;
@@ -86,15 +96,18 @@ impl fmt::Display for NotPublic {
 
 impl std::error::Error for NotPublic {}
 
-impl Resolve for PublicResolver {
+impl Resolve for ReachResolver {
     fn resolve(&self, name: Name) -> Resolving {
+        let reach = self.0;
         Box::pin(async move {
-            let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
-            let public: Vec<SocketAddr> = found.filter(|found| is_public(found.ip())).collect();
-            if public.is_empty() {
-                return Err(NotPublic.into());
+            let mut found = look_up(name.as_str().to_owned(), 0).await?;
+            if reach == NetworkReach::Public {
+                found.retain(|found| is_public(found.ip()));
+                if found.is_empty() {
+                    return Err(NotPublic.into());
+                }
             }
-            let addresses: Addrs = Box::new(public.into_iter());
+            let addresses: Addrs = Box::new(found.into_iter());
             Ok(addresses)
         })
     }
@@ -202,8 +215,10 @@ mod tests {
     #[tokio::test]
     async fn a_name_is_checked_when_it_is_looked_up() {
         use std::str::FromStr as _;
-        let name = Name::from_str("localhost").expect("a name");
-        assert!(PublicResolver.resolve(name).await.is_err());
+        let name = || Name::from_str("localhost").expect("a name");
+        let resolve = |reach| ReachResolver(reach).resolve(name());
+        assert!(resolve(NetworkReach::Public).await.is_err());
+        assert!(resolve(NetworkReach::Anywhere).await.is_ok());
         let here = Url::parse("http://127.0.0.1:1/mcp").expect("a URL");
         assert_eq!(NetworkReach::named_by(&here).await, NetworkReach::Anywhere);
         let there = Url::parse("https://8.8.8.8/mcp").expect("a URL");

@@ -86,7 +86,7 @@ impl SqliteDatabase {
         // A read without a waiting caller is interrupted; a write continues to its end.
         let _interrupt = (access == StatementAccess::Read).then(|| SetOnDrop(gone.clone()));
         let inner = self.inner.clone();
-        let work = tokio::task::spawn_blocking(move || {
+        let work = weir_admission::run_blocking(move || {
             let _turn = turn;
             inner.run(&prepared, access, gone)
         });

@@ -218,7 +218,7 @@ impl GuestState {
             Arc::clone(&self.profile.name),
             self.profile.limits.index_max,
         );
-        let task = tokio::task::spawn_blocking(move || {
+        let task = weir_admission::run_blocking(move || {
             let Name {
                 source,
                 version,
