@@ -1,6 +1,6 @@
 //! Checks that may take long: few at once, and not on the threads that other requests wait for.
 
-use std::{num::NonZero, sync::LazyLock, thread, time::Instant};
+use std::{sync::LazyLock, time::Instant};
 
 use tokio::{
     runtime::{Handle, RuntimeFlavor},
@@ -8,17 +8,13 @@ use tokio::{
     task::block_in_place,
     time::timeout_at,
 };
-use weir_admission::{ApartTurn, LARGE_BYTES};
+use weir_admission::{ApartTurn, LARGE_BYTES, long_work_turns};
 use weir_contracts::output::ResultChecker;
 
 use super::CallError;
 use crate::{catalogue::CatalogueTool, codes::FailureCode, serving::ServingGateway};
 
-/// Half of the processors, so that there are always some for the other calls.
-static TURNS: LazyLock<Semaphore> = LazyLock::new(|| {
-    let processors = thread::available_parallelism().map_or(1, NonZero::get);
-    Semaphore::new((processors / 2).max(1))
-});
+static TURNS: LazyLock<Semaphore> = LazyLock::new(long_work_turns);
 
 /// The right to check something now.
 pub(super) enum CheckTurn {
@@ -104,7 +100,7 @@ fn others_can_run() -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::{sync::mpsc, time::Duration};
+    use std::{sync::mpsc, thread, time::Duration};
 
     use super::*;
 

@@ -1,6 +1,6 @@
 //! The body of a POST: of the right type, whole, and within its bound.
 
-use std::{num::NonZero, sync::LazyLock, thread, time::Duration};
+use std::{sync::LazyLock, time::Duration};
 
 use axum::{
     body::{Body, Bytes},
@@ -26,11 +26,8 @@ const OVER_RATE_ARRIVAL_MAX: Duration = Duration::from_secs(1);
 /// A body takes no longer to arrive.
 const ARRIVAL_MAX: Duration = Duration::from_secs(30);
 
-/// Pieces of large bodies that are read at once: half of the processors, so that there are always some for the other requests.
-static TURNS: LazyLock<Semaphore> = LazyLock::new(|| {
-    let processors = thread::available_parallelism().map_or(1, NonZero::get);
-    Semaphore::new((processors / 2).max(1))
-});
+/// For pieces of large bodies.
+static TURNS: LazyLock<Semaphore> = LazyLock::new(weir_admission::long_work_turns);
 
 /// The bounds for reading a body.
 pub(super) struct BodyAllowance<'a> {
