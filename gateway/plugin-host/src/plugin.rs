@@ -37,6 +37,8 @@ pub(crate) struct LoadedPlugin {
     pub(crate) generation: ArcSwap<PluginGeneration>,
     /// A build with other definitions of its tools: for the calls that were promised those.
     pub(crate) other: ArcSwapOption<PluginGeneration>,
+    /// The build that was the other one until the last swap: for the calls that began before their contract was swapped too.
+    pub(crate) last: ArcSwapOption<PluginGeneration>,
     pub(crate) counters: PluginCounters,
 }
 
@@ -140,6 +142,7 @@ impl LoadedPlugin {
             built_in: AtomicBool::new(false),
             generation: ArcSwap::from_pointee(generation),
             other: ArcSwapOption::empty(),
+            last: ArcSwapOption::empty(),
             counters: PluginCounters::default(),
         }
     }
@@ -150,6 +153,7 @@ impl LoadedPlugin {
         Some(self.generation.load_full())
             .filter(defines)
             .or_else(|| self.other.load_full().filter(defines))
+            .or_else(|| self.last.load_full().filter(defines))
     }
 
     pub(crate) fn status(&self, pool: &InstancePool) -> PluginStatus {

@@ -249,6 +249,7 @@ impl PluginLoader {
             [
                 Some(plugin.generation.load_full()),
                 plugin.other.load_full(),
+                plugin.last.load_full(),
             ]
         };
         let builds = self.plugins().flat_map(builds).flatten();

@@ -206,8 +206,7 @@ impl PluginLoader {
     ) -> Arc<LoadedPlugin> {
         let plugin = match plugin {
             Some(plugin) => {
-                let leaving = plugin.other.swap(Some(Arc::new(build)));
-                leaving.iter().for_each(|leaving| self.retire(leaving));
+                self.keep_beside(&plugin, Arc::new(build));
                 plugin
             }
             None => {
@@ -410,6 +409,7 @@ impl PluginLoader {
 
     /// Does the same for the build beside the current one, which goes if its pin or its signers no longer allow it.
     pub(super) fn renew_other(&self, plugin: &LoadedPlugin, config: &PluginConfig) {
+        plugin.last.store(None);
         let Some(other) = plugin.other.load_full() else {
             return;
         };

@@ -390,13 +390,20 @@ impl PluginLoader {
         // Until the contract of the new definitions is published, calls continue on the build with the old ones.
         let promised = definitions(&old).is_some()
             && definitions(&old) != definitions(&plugin.generation.load());
-        let leaving = if promised {
-            plugin.other.swap(Some(old))
-        } else {
-            Some(old)
-        };
-        leaving.iter().for_each(|leaving| self.retire(leaving));
+        match promised {
+            true => self.keep_beside(&plugin, old),
+            false => self.retire(&old),
+        }
         plugin
+    }
+
+    /// Keeps a build for the calls that were promised its definitions. The one that was kept until now answers calls until
+    /// another takes its place, since the contract is swapped a moment later.
+    pub(super) fn keep_beside(&self, plugin: &LoadedPlugin, build: Arc<PluginGeneration>) {
+        if let Some(leaving) = plugin.other.swap(Some(build)) {
+            self.retire(&leaving);
+            plugin.last.store(Some(leaving));
+        }
     }
 
     pub(super) fn retire(&self, generation: &PluginGeneration) {
@@ -406,6 +413,7 @@ impl PluginLoader {
 
     pub(super) fn retire_all(&self, plugin: &LoadedPlugin) {
         self.retire(&plugin.generation.load());
+        plugin.last.store(None);
         plugin
             .other
             .swap(None)

@@ -303,6 +303,16 @@ async fn a_held_build_waits_while_the_old_one_answers_and_no_call_meets_the_othe
         to_old,
         "a call that was promised the old ones still is"
     );
+    // Another swap: a call may have begun before the contract of the last one was served.
+    bench.put("wider");
+    bench
+        .bench
+        .report("tools-js.wasm")
+        .await
+        .result
+        .expect("it is let in");
+    assert_eq!(bench.value_of(&old, to_old.clone()).await, to_old);
+    assert_eq!(bench.value_of(&new, to_new.clone()).await["service"], "web");
 }
 
 #[tokio::test]
