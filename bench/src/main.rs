@@ -54,9 +54,6 @@ struct BenchArgs {
     /// Calls of the memory measurement
     #[arg(long, default_value_t = 1_000_000)]
     many_calls: u64,
-    /// Fails where a row was left out or is void, and where there is none
-    #[arg(long)]
-    strict: bool,
     /// Short rounds, for a look: the figures are rough
     #[arg(long)]
     quick: bool,
@@ -137,9 +134,6 @@ fn main() -> anyhow::Result<()> {
             .write
             .as_deref()
             .map_or(Ok(()), |folder| report.write(folder))?;
-    }
-    if options.strict {
-        report.hold_all_rows()?;
     }
     measure_parts(&mut place, &options, &effort)
 }

@@ -9,7 +9,7 @@ pub(crate) use part::{BenchPart, opening, within};
 
 use std::{fs, path::Path};
 
-use anyhow::{Context, ensure};
+use anyhow::Context;
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -99,14 +99,6 @@ impl BenchReport {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.rows.is_empty() && self.skipped.is_empty()
-    }
-
-    /// Fails where a row was left out or is void, and where nothing was measured.
-    pub(crate) fn hold_all_rows(&self) -> anyhow::Result<()> {
-        let left_out = self.left_out();
-        ensure!(left_out.len() == 1, "left out:\n{}", aligned(&left_out));
-        ensure!(!self.rows.is_empty(), "no row was measured");
-        Ok(())
     }
 
     pub(crate) fn print(&self) {
@@ -403,36 +395,6 @@ mod tests {
         let figures =
             fs::read_to_string(format!("{FOLDER}/figures.json")).expect("a file of the repository");
         serde_json::from_str(&figures).expect("figures of a run")
-    }
-
-    #[test]
-    fn all_rows_hold_unless_one_is_left_out_or_void_or_there_is_none() {
-        let refused = |change: fn(&mut BenchReport)| {
-            let mut report = published();
-            report.skipped.clear();
-            for row in &mut report.rows {
-                (row.void, row.left_out) = (None, vec![]);
-            }
-            change(&mut report);
-            report.hold_all_rows().err().map(|error| error.to_string())
-        };
-        assert_eq!(refused(|_| ()), None);
-        let left_out = refused(|report| report.skip("floor", "it is not built".to_owned()))
-            .expect("a row is missing");
-        assert!(
-            left_out.contains("floor") && left_out.contains("it is not built"),
-            "{left_out}"
-        );
-        let void =
-            refused(|report| report.rows[1].void = Some("a call is not on record".to_owned()));
-        assert!(void.is_some_and(|why| why.contains("weir-noop") && why.contains("not on record")));
-        let part = refused(|report| {
-            report.rows[1]
-                .left_out
-                .push("with 10000 tools: no answer".to_owned())
-        });
-        assert!(part.is_some_and(|why| why.contains("with 10000 tools")));
-        assert!(refused(|report| report.rows.clear()).is_some_and(|why| why.contains("no row")));
     }
 
     #[test]

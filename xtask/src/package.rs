@@ -180,7 +180,7 @@ fn archive(
     site: &Path,
     version: &str,
 ) -> Result<PathBuf, StepFailure> {
-    let name = format!("weir-{version}-{}", dist::BuildMachine::look()?.target);
+    let name = format!("weir-{version}-{}", dist::host_target()?);
     let dist = workshop.repository.join("dist");
     let folder = dist.join(&name);
     let archive = dist.join(format!("{name}.tar.gz"));
