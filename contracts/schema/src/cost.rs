@@ -7,6 +7,7 @@
 mod graph;
 mod keyed;
 mod levels;
+mod nesting;
 mod pattern;
 
 use serde_json::Value;
@@ -45,6 +46,11 @@ impl SchemaCost {
     /// Measures a schema. The error says why it is refused, in one sentence.
     pub(crate) fn measure(schema: &Value) -> Result<Self, String> {
         let graph = SchemaGraph::new(schema)?;
+        let (nested, node) = nesting::deepest(&graph);
+        if nested > nesting::NESTED_MAX {
+            let place = graph::place_of(schema, graph.schema(node)).unwrap_or_default();
+            return Err(too_nested(&place));
+        }
         let mut levels = CostLevels::new(&graph);
         let mut by_depth = Vec::new();
         loop {
@@ -108,6 +114,16 @@ fn too_costly(place: &str, steps: u64) -> String {
     format!(
         "checking one value at {place} can take {steps} with all references followed, and at most {STEPS_MAX} are \
          accepted: refer to the same schema less often, or give each alternative a required property with a `const` of its own"
+    )
+}
+
+fn too_nested(place: &str) -> String {
+    let place = if place.is_empty() { "its root" } else { place };
+    format!(
+        "references lead through too many schemas, most of them at {place}: at most {} may apply within each other to a \
+         value that is nested {} levels deep",
+        nesting::NESTED_MAX,
+        crate::json::DEPTH_MAX
     )
 }
 

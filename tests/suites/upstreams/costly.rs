@@ -8,25 +8,35 @@ use weir_tests::{Gateway, Modern, strangers::hostile};
 
 use super::{code, house, listed, names, show, text, trusted};
 
-/// Returns a schema of thirty definitions, each of which `refer` makes of a reference to the next one.
-fn levels(refer: impl Fn(Value) -> Value) -> Value {
+/// Returns a schema of so many definitions, each of which `refer` makes of a reference to the next one.
+fn levels(length: usize, refer: impl Fn(Value) -> Value) -> Value {
     let mut definitions = Map::new();
-    for number in 0..30 {
+    for number in 0..length {
         let next = json!({ "$ref": format!("#/$defs/d{}", number + 1) });
         definitions.insert(format!("d{number}"), refer(next));
     }
-    definitions.insert("d30".to_owned(), json!({ "type": "string" }));
+    definitions.insert(format!("d{length}"), json!({ "type": "string" }));
     json!({ "type": "object", "properties": { "a": { "$ref": "#/$defs/d0" } }, "$defs": definitions })
 }
 
 /// Returns a schema that applies its last definition 2^30 times to one value.
 pub(crate) fn chain() -> Value {
-    levels(|next| json!({ "allOf": [next, next] }))
+    levels(30, |next| json!({ "allOf": [next, next] }))
 }
 
 /// Returns a schema that is cheap to check, and has 2^30 members where each reference is replaced by what it names.
 fn wide() -> Value {
-    levels(|next| json!({ "type": "object", "properties": { "a": next, "b": next } }))
+    levels(
+        30,
+        |next| json!({ "type": "object", "properties": { "a": next, "b": next } }),
+    )
+}
+
+/// Returns a schema that goes through a thousand others for each list in a list, more than the stack of a thread holds.
+fn long() -> Value {
+    let mut schema = levels(1_000, |next| json!({ "not": next }));
+    schema["$defs"]["d1000"] = json!({ "items": { "$ref": "#/$defs/d0" } });
+    schema
 }
 
 fn recursive(arms: usize) -> Value {
@@ -68,7 +78,7 @@ async fn schemas_that_explode_are_left_out_and_costly_calls_do_not_hold_up_other
     let looking = json!({ "type": "object", "properties": { "p": { "type": "string", "pattern": "^(?:(?=a)a|aa)+$" } } });
     let output = json!({ "name": "output", "description": "Does it.", "inputSchema": { "type": "object" }, "outputSchema": chain() });
     let tools = json!({ "tools": [
-        tool("chain", chain()), tool("twenty", recursive(20)), output,
+        tool("chain", chain()), tool("twenty", recursive(20)), output, tool("long", long()),
         tool("deep", recursive(3)), tool("wide", wide()), tool("looks", looking), tool("good", json!({ "type": "object" })),
     ] });
     let house = house(&[]);
@@ -84,13 +94,17 @@ async fn schemas_that_explode_are_left_out_and_costly_calls_do_not_hold_up_other
     let client = Modern::new(gateway.url());
     listed(&client, "up_good").await;
     let served = names(&client).await;
-    for name in ["up_chain", "up_twenty", "up_output"] {
+    for name in ["up_chain", "up_twenty", "up_output", "up_long"] {
         assert!(!served.contains(name), "{served:?}");
     }
     let left_out = show(&house, "up")["left_out"].to_string();
     assert_eq!(
         left_out.matches("at most 200000 are accepted").count(),
         3,
+        "{left_out}"
+    );
+    assert!(
+        left_out.contains("at most 2048 may apply within each other"),
         "{left_out}"
     );
 

@@ -136,6 +136,20 @@ impl SchemaNode {
         let linked = self.same.iter().map(|(_, node)| *node);
         linked.chain(self.keyed.iter().flatten().copied())
     }
+
+    /// Returns the schemas for the values directly inside.
+    pub(super) fn values_inside(&self) -> impl Iterator<Item = NodeId> {
+        let lists = [
+            &self.patterned,
+            &self.others,
+            &self.names,
+            &self.prefix,
+            &self.items,
+            &self.contained,
+        ];
+        let named = self.named.iter().map(|(_, id)| *id);
+        named.chain(lists.into_iter().flatten().copied())
+    }
 }
 
 struct GraphBuilder<'s> {

@@ -85,9 +85,20 @@ fn references_that_never_end_are_refused() {
 }
 
 #[test]
-fn a_long_chain_of_references_is_measured_without_recursion() {
-    let long = chain(20_000, Value::clone);
-    assert!(check_steps(&long, 1) > 20_000);
+fn a_chain_of_references_is_not_longer_than_a_stack_is_deep() {
+    let why = SchemaCost::measure(&chain(20_000, Value::clone)).expect_err("it is too long");
+    assert!(why.contains(" at /properties/a:"), "{why}");
+    assert!(why.contains("at most 2048 may apply"), "{why}");
+    assert!(check_steps(&chain(1_000, Value::clone), 1) > 1_000);
+    // Each level of the value goes through the whole chain.
+    let again = |length: usize| {
+        let mut schema = chain(length, |next| json!({ "not": next }));
+        schema["$defs"][format!("d{length}")] = json!({ "items": { "$ref": "#/$defs/d0" } });
+        SchemaCost::measure(&schema)
+    };
+    assert!(again(10).is_ok());
+    let why = again(20).expect_err("it is too long");
+    assert!(why.contains("at most 2048 may apply"), "{why}");
 }
 
 #[test]
