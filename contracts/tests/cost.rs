@@ -166,6 +166,40 @@ fn a_value_that_takes_too_many_steps_is_refused_and_the_next_one_is_not() {
     assert!(arguments.validate(r#"{"a":[[1],2]}"#).is_ok());
 }
 
+/// Lists within each other, of which the validator checks each several times.
+#[test]
+fn lists_that_are_checked_twice_on_every_level_are_checked_in_counted_steps() {
+    let levels = |level: &dyn Fn(&Value) -> Value| {
+        let mut definitions = Map::new();
+        for number in 0..28 {
+            let next = json!({ "$ref": format!("#/$defs/d{}", number + 1) });
+            definitions.insert(format!("d{number}"), level(&next));
+        }
+        definitions.insert("d28".to_owned(), json!({ "type": "integer" }));
+        json!({ "type": "object", "properties": { "a": { "$ref": "#/$defs/d0" } }, "$defs": definitions })
+    };
+    let kinds = |next: &Value| {
+        let kind = |number: usize| {
+            let properties = json!({ "kind": { "const": format!("k{number}") } });
+            json!({ "required": ["kind"], "properties": properties, "items": next })
+        };
+        json!({ "anyOf": (0..6).map(kind).collect::<Vec<_>>() })
+    };
+    let contained =
+        |next: &Value| json!({ "contains": next, "unevaluatedItems": { "type": "boolean" } });
+    let unevaluated = |next: &Value| json!({ "unevaluatedItems": next });
+    for (schema, inner) in [
+        (levels(&kinds), "\"x\""),
+        (levels(&contained), "1"),
+        (levels(&unevaluated), "\"x\""),
+    ] {
+        let arguments = ArgumentValidator::new(&schema).expect("it is accepted");
+        let list = format!("{{\"a\":{}{inner}{}}}", "[".repeat(28), "]".repeat(28));
+        assert!(arguments.is_heavy(&list), "{schema}");
+        assert!(arguments.validate(&list).is_err(), "{schema}");
+    }
+}
+
 #[test]
 fn one_fault_in_a_large_value_is_named() {
     let record = json!({ "type": "object", "required": ["id"], "properties": {

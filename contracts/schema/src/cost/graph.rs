@@ -26,6 +26,13 @@ pub(super) enum SchemaLink {
     Test,
 }
 
+/// Alternatives of which a property of the value chooses one.
+pub(super) struct KeyedUnion {
+    pub(super) arms: Vec<NodeId>,
+    /// Whether each of them refuses any other value than an object at once. If not, all of them check such a value.
+    pub(super) takes_objects_alone: bool,
+}
+
 #[derive(Default)]
 pub(super) struct SchemaNode {
     reference: Option<NodeId>,
@@ -35,7 +42,7 @@ pub(super) struct SchemaNode {
     /// Schemas for the same value.
     pub(super) same: Vec<(SchemaLink, NodeId)>,
     /// Alternatives of which a property of the value chooses one.
-    pub(super) keyed: Vec<Vec<NodeId>>,
+    pub(super) keyed: Vec<KeyedUnion>,
     pub(super) named: Vec<(String, NodeId)>,
     pub(super) patterned: Vec<NodeId>,
     /// For other members.
@@ -45,6 +52,9 @@ pub(super) struct SchemaNode {
     pub(super) prefix: Vec<NodeId>,
     pub(super) items: Vec<NodeId>,
     pub(super) contained: Vec<NodeId>,
+    /// For members and for items that no other schema evaluates; they are among `others` and `items` too.
+    pub(super) unevaluated: Vec<NodeId>,
+    pub(super) unevaluated_items: Vec<NodeId>,
     /// Steps for each member or item beside those of its schemas.
     pub(super) each: u64,
     /// States of the patterns for the value, and of those for the names of its members.
@@ -134,7 +144,11 @@ impl<'s> SchemaGraph<'s> {
 impl SchemaNode {
     pub(super) fn same_value(&self) -> impl Iterator<Item = NodeId> {
         let linked = self.same.iter().map(|(_, node)| *node);
-        linked.chain(self.keyed.iter().flatten().copied())
+        linked.chain(
+            self.keyed
+                .iter()
+                .flat_map(|union| union.arms.iter().copied()),
+        )
     }
 
     /// Returns the schemas for the values directly inside.
@@ -218,9 +232,17 @@ impl<'s> GraphBuilder<'s> {
             ("not" | "if", _) => self.same(node, SchemaLink::Test, value),
             ("anyOf" | "oneOf", Value::Array(arms)) => {
                 let are_keyed = keyed::by_property(&mut self.names, arms)?;
+                let takes_objects_alone =
+                    are_keyed && keyed::takes_objects_alone(&mut self.names, arms)?;
                 let arms = self.all(value);
                 match are_keyed {
-                    true => node.keyed.push(arms),
+                    true => {
+                        node.own += size(value) / 8;
+                        node.keyed.push(KeyedUnion {
+                            arms,
+                            takes_objects_alone,
+                        });
+                    }
                     false => node
                         .same
                         .extend(arms.into_iter().map(|arm| (SchemaLink::Arm, arm))),
@@ -249,14 +271,18 @@ impl<'s> GraphBuilder<'s> {
             }
             ("additionalProperties", _) => node.others.push(self.id(value)),
             ("unevaluatedProperties", _) => {
-                node.others.push(self.id(value));
+                let id = self.id(value);
+                node.others.push(id);
+                node.unevaluated.push(id);
                 node.marks = true;
             }
             ("propertyNames", _) => node.names.push(self.id(value)),
             ("prefixItems", _) | ("items", Value::Array(_)) => node.prefix = self.all(value),
             ("items" | "additionalItems", _) => node.items.push(self.id(value)),
             ("unevaluatedItems", _) => {
-                node.items.push(self.id(value));
+                let id = self.id(value);
+                node.items.push(id);
+                node.unevaluated_items.push(id);
                 node.marks = true;
             }
             ("contains", _) => node.contained.push(self.id(value)),
@@ -269,7 +295,7 @@ impl<'s> GraphBuilder<'s> {
             }
             ("format" | "contentEncoding" | "contentMediaType" | "multipleOf", _) => node.own += 4,
             ("enum" | "const" | "required" | "dependentRequired", _) => {
-                node.own += 1 + size(value) / 8;
+                node.own += 1 + whole_size(value) / 8;
             }
             // Definitions are measured wherever they are used, and once by themselves.
             _ if inside(keyword) == SubschemaKind::Named => {
@@ -286,6 +312,15 @@ impl<'s> GraphBuilder<'s> {
         let schemas = self.all(value);
         node.same
             .extend(schemas.into_iter().map(|schema| (link, schema)));
+    }
+}
+
+/// Returns the number of values in a value of the schema that others are compared with.
+fn whole_size(value: &Value) -> u64 {
+    match value {
+        Value::Array(items) => items.iter().map(|item| 1 + whole_size(item)).sum(),
+        Value::Object(members) => members.values().map(|member| 1 + whole_size(member)).sum(),
+        _ => 0,
     }
 }
 

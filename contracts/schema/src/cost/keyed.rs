@@ -4,10 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
-use crate::reference::{NamedSchemas, member_parts};
+use crate::keyword::REF;
+use crate::reference::{NamedSchemas, member_parts, stated_in};
 
 /// Below this number the validator does not look for the property.
 const ARMS_MIN: usize = 3;
+/// References that are followed for the type of an alternative.
+const CHAIN_MAX: usize = 8;
 
 /// Returns `true` if all alternatives require one property and give it a text of their own.
 pub(super) fn by_property<'s>(
@@ -35,6 +38,41 @@ pub(super) fn by_property<'s>(
         pinned = Some(pins);
     }
     Ok(true)
+}
+
+/// Returns `true` if each alternative refuses any other value than an object at once. The validator looks at `type` before
+/// all other keywords.
+pub(super) fn takes_objects_alone<'s>(
+    names: &mut NamedSchemas<'s>,
+    arms: &'s [Value],
+) -> Result<bool, String> {
+    for arm in arms {
+        if !is_object_alone(names, arm)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn is_object_alone<'s>(names: &mut NamedSchemas<'s>, mut arm: &'s Value) -> Result<bool, String> {
+    for _ in 0..CHAIN_MAX {
+        let Value::Object(members) = arm else {
+            return Ok(false);
+        };
+        if let Some(kind) = members.get("type") {
+            return Ok(kind == "object");
+        }
+        let texts = [REF, "title", "description"];
+        let is_reference = members.keys().all(|name| texts.contains(&name.as_str()));
+        let Some(reference) = stated_in(members).filter(|_| is_reference) else {
+            return Ok(false);
+        };
+        let Some(target) = names.target(reference)? else {
+            return Ok(false);
+        };
+        arm = target;
+    }
+    Ok(false)
 }
 
 /// Returns the text of every required property that may have only that one.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{
     ValueSteps,
-    graph::{NodeId, SchemaGraph, SchemaLink, SchemaNode},
+    graph::{KeyedUnion, NodeId, SchemaGraph, SchemaLink, SchemaNode},
 };
 
 /// A number of steps at which counting ends.
@@ -53,11 +53,12 @@ impl<'g> CostLevels<'g> {
                 let below = |task: EvaluationMode, id: NodeId| flat[id][task as usize];
                 let linked = linked(node, task).map(|(task, id)| below(task, id));
                 let sum = linked.fold(own(node, task), u64::saturating_add);
-                let keyed = node.keyed.iter().map(|arms| {
-                    let arms = arms
+                let keyed = node.keyed.iter().map(|union| {
+                    let arms = union
+                        .arms
                         .iter()
                         .map(|arm| keyed(task).map(|task| below(task, *arm)).sum());
-                    one_of(task, arms)
+                    one_of(task, union, arms)
                 });
                 keyed.fold(sum, u64::saturating_add).min(ENDLESS)
             });
@@ -121,16 +122,16 @@ impl<'g> CostLevels<'g> {
         for (task, id) in linked(node, task) {
             self.entries += sum.add(&inner[id][task as usize]);
         }
-        for arms in &node.keyed {
+        for union in &node.keyed {
             let mut chosen = InnerSteps::default();
-            for arm in arms {
+            for arm in &union.arms {
                 let mut one = InnerSteps::default();
                 for task in keyed(task) {
                     self.entries += one.add(&inner[*arm][task as usize]);
                 }
                 self.entries += match task {
                     EvaluationMode::Report | EvaluationMode::Mark => chosen.add(&one),
-                    EvaluationMode::Check => chosen.take_larger(&one),
+                    EvaluationMode::Check => chosen.choose(&one, union),
                 };
             }
             self.entries += sum.add(&chosen);
@@ -140,26 +141,40 @@ impl<'g> CostLevels<'g> {
 
     /// Returns the steps that the schema itself has for the values inside.
     fn own_inner(&self, node: &'g SchemaNode, task: EvaluationMode) -> InnerSteps<'g> {
-        if task == EvaluationMode::Mark {
-            return InnerSteps::default();
-        }
         let total = |ids: &[NodeId], task: EvaluationMode| {
             ids.iter()
                 .map(|id| self.deep[*id][task as usize])
                 .fold(0, u64::saturating_add)
         };
-        let every =
-            node.each + total(&node.names, EvaluationMode::Check) + total(&node.patterned, task);
+        // The values inside are checked once more to find out which of them are evaluated.
+        let mut marking = InnerSteps::default();
+        if task == EvaluationMode::Mark || node.marks {
+            let contained = total(&node.contained, EvaluationMode::Check);
+            marking.others = total(&node.unevaluated, EvaluationMode::Check);
+            marking.items =
+                contained.saturating_add(total(&node.unevaluated_items, EvaluationMode::Check));
+        }
+        if task == EvaluationMode::Mark {
+            return marking;
+        }
+        let names = total(&node.names, EvaluationMode::Check);
+        let every = node
+            .each
+            .saturating_add(names)
+            .saturating_add(total(&node.patterned, task));
         let named = node.named.iter().map(|(name, id)| {
             let steps = self.deep[*id][task as usize].saturating_add(every);
             (name.as_str(), steps)
         });
         let placed = node.prefix.iter().map(|id| self.deep[*id][task as usize]);
         let items = total(&node.items, task).max(placed.max().unwrap_or(0));
+        let contained = total(&node.contained, EvaluationMode::Check);
+        let items = items.saturating_add(node.each).saturating_add(contained);
+        let others = total(&node.others, task).saturating_add(every);
         InnerSteps {
             named: named.collect(),
-            others: total(&node.others, task).saturating_add(every),
-            items: items.saturating_add(node.each + total(&node.contained, EvaluationMode::Check)),
+            others: others.saturating_add(marking.others),
+            items: items.saturating_add(marking.items),
         }
     }
 }
@@ -175,8 +190,14 @@ impl<'g> InnerSteps<'g> {
         self.combine(other, u64::saturating_add)
     }
 
-    fn take_larger(&mut self, other: &Self) -> usize {
-        self.combine(other, u64::max)
+    /// Takes what another alternative takes for the same members, of which an object chooses one.
+    fn choose(&mut self, other: &Self, union: &KeyedUnion) -> usize {
+        let all_items = self.items.saturating_add(other.items).min(ENDLESS);
+        let looked_at = self.combine(other, u64::max);
+        if !union.takes_objects_alone {
+            self.items = all_items;
+        }
+        looked_at
     }
 
     fn combine(&mut self, other: &Self, combine: impl Fn(u64, u64) -> u64) -> usize {
@@ -237,10 +258,12 @@ fn keyed(task: EvaluationMode) -> impl Iterator<Item = EvaluationMode> {
     tasks.iter().copied()
 }
 
-/// To check it, the value chooses one alternative; the other tasks go through all of them.
-fn one_of(task: EvaluationMode, arms: impl Iterator<Item = u64>) -> u64 {
+/// To check it, an object chooses one alternative. The other tasks go through all of them, and so does any other value.
+fn one_of(task: EvaluationMode, union: &KeyedUnion, arms: impl Iterator<Item = u64>) -> u64 {
     match task {
-        EvaluationMode::Report | EvaluationMode::Mark => arms.fold(0, u64::saturating_add),
-        EvaluationMode::Check => arms.max().unwrap_or(0),
+        EvaluationMode::Check if union.takes_objects_alone => arms.max().unwrap_or(0),
+        EvaluationMode::Check | EvaluationMode::Report | EvaluationMode::Mark => {
+            arms.fold(0, u64::saturating_add)
+        }
     }
 }

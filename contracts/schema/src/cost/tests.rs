@@ -101,6 +101,60 @@ fn a_chain_of_references_is_not_longer_than_a_stack_is_deep() {
     assert!(why.contains("at most 2048 may apply"), "{why}");
 }
 
+/// Returns alternatives that a property tells apart, with lists of further ones in them.
+fn keyed_lists(arms: usize, levels: usize) -> Value {
+    chain(levels, |next| {
+        let arm = |number: usize| {
+            let kind = json!({ "const": format!("k{number}") });
+            json!({ "properties": { "kind": kind }, "required": ["kind"], "items": next })
+        };
+        json!({ "anyOf": (0..arms).map(arm).collect::<Vec<_>>() })
+    })
+}
+
+#[test]
+fn a_property_does_not_tell_alternatives_for_a_list_apart() {
+    let why = SchemaCost::measure(&keyed_lists(30, 6)).expect_err("30^6 steps");
+    assert!(why.contains(" at /"), "{why}");
+    let steps = check_steps(&keyed_lists(8, 7), 8);
+    assert!(steps > 8_u64.pow(7), "{steps}");
+    let mut objects = keyed_lists(8, 7);
+    for level in 0..7 {
+        let arms = &mut objects["$defs"][format!("d{level}")]["anyOf"];
+        let arms = arms.as_array_mut().expect("alternatives").iter_mut();
+        arms.for_each(|arm| arm["type"] = json!("object"));
+    }
+    let steps = check_steps(&objects, 8);
+    assert!(steps < 100, "{steps}");
+}
+
+#[test]
+fn what_is_not_evaluated_is_looked_for_in_the_values_inside() {
+    for lists in [
+        chain(28, |next| json!({ "unevaluatedItems": next })),
+        chain(
+            28,
+            |next| json!({ "contains": next, "unevaluatedItems": { "type": "boolean" } }),
+        ),
+    ] {
+        let steps = check_steps(&lists, 29);
+        assert!(steps > 1 << 28, "{steps} steps: {lists}");
+    }
+}
+
+#[test]
+fn every_value_that_others_are_compared_with_counts() {
+    let names: Vec<String> = (0..800).map(|number| format!("n{number}")).collect();
+    for schema in [
+        json!({ "dependentRequired": { "a": names } }),
+        json!({ "enum": [[names], 1] }),
+        json!({ "const": { "a": { "b": names } } }),
+    ] {
+        let steps = check_steps(&schema, 0);
+        assert!(steps > 100, "{steps} steps: {schema}");
+    }
+}
+
 #[test]
 fn what_people_write_costs_little() {
     let tree = json!({ "type": "object", "properties": {
