@@ -13,7 +13,6 @@ use super::{
 use crate::{
     keyword::{DEFS, REF},
     name,
-    schema::beside_null,
 };
 
 /// Keywords that put no rule on arguments and that no rule depends on.
@@ -65,7 +64,7 @@ pub(super) fn lower(tool: &str, input: &Value, takes: &ClientFeatures) -> Lowere
     if let Some(members) = whole.as_object_mut() {
         lowering.top(members);
     }
-    let mut whole = lowering.schema(&whole, "", 0);
+    let mut whole = lowering.schema(whole, "", 0);
     if let Some(members) = whole.as_object_mut() {
         members.entry("type").or_insert_with(|| "object".into());
     }
@@ -117,22 +116,17 @@ impl ToolLowering<'_> {
         }
     }
 
-    fn schema(&mut self, schema: &Value, at: &str, level: usize) -> Value {
+    fn schema(&mut self, schema: Value, at: &str, level: usize) -> Value {
         self.levels = self.levels.max(level);
-        let Some(members) = schema.as_object() else {
-            return self.any(schema.clone(), at);
+        let mut members = match schema {
+            Value::Object(members) => members,
+            other => return self.any(other, at),
         };
-        let mut members = members.clone();
         // The replacement of a union may be a union itself.
         loop {
-            let before = members.clone();
-            if self.takes.only_any_of {
-                self.unions(&mut members, at);
-            }
-            if !self.takes.null {
-                self.null(&mut members, at);
-            }
-            if members == before {
+            let mut has_changed = self.takes.only_any_of && self.unions(&mut members, at);
+            has_changed |= !self.takes.null && self.null(&mut members, at);
+            if !has_changed {
                 break;
             }
         }
@@ -169,7 +163,9 @@ impl ToolLowering<'_> {
         }
     }
 
-    fn unions(&mut self, members: &mut Map<String, Value>, at: &str) {
+    /// Writes unions as `anyOf`. Returns `true` if that changed something.
+    fn unions(&mut self, members: &mut Map<String, Value>, at: &str) -> bool {
+        let before = members.contains_key("allOf");
         if let Some(conflict) = merge_all_of(members) {
             self.lose(
                 UNION,
@@ -177,28 +173,31 @@ impl ToolLowering<'_> {
                 format!("`{conflict}` is twice in `allOf`, and one of both is left out"),
             );
         }
-        if let Some(arms) = members.shift_remove("oneOf") {
-            members.entry("anyOf").or_insert(arms);
-            self.lose(
-                UNION,
-                at,
-                "the rule that no two forms of `oneOf` may fit is left out",
-            );
-        }
+        let has_merged = before && !has_odd_parts(members);
+        let Some(arms) = members.shift_remove("oneOf") else {
+            return has_merged;
+        };
+        members.entry("anyOf").or_insert(arms);
+        self.lose(
+            UNION,
+            at,
+            "the rule that no two forms of `oneOf` may fit is left out",
+        );
+        true
     }
 
-    /// Removes null as a value: its alternative goes, and a list of types keeps the others.
-    fn null(&mut self, members: &mut Map<String, Value>, at: &str) {
+    /// Removes null as a value: its alternative goes, and a list of types keeps the others. Returns `true` if that changed
+    /// something.
+    fn null(&mut self, members: &mut Map<String, Value>, at: &str) -> bool {
         let lost = "null cannot be sent";
-        if let Some(Value::Array(types)) = members.get("type") {
-            let types: Vec<Value> = types
+        let mut has_changed = false;
+        if let Some(Value::Array(all)) = members.get("type") {
+            let types: Vec<Value> = all
                 .iter()
                 .filter(|word| **word != "null")
                 .cloned()
                 .collect();
-            let had_null = members["type"]
-                .as_array()
-                .is_some_and(|all| all.len() > types.len());
+            let had_null = all.len() > types.len();
             match &types[..] {
                 [one] => drop(members.insert("type".to_owned(), one.clone())),
                 several => {
@@ -210,11 +209,14 @@ impl ToolLowering<'_> {
             if had_null {
                 self.lose(NULL, at, lost);
             }
+            has_changed = true;
         }
         if let Some(Value::Array(values)) = members.get_mut("enum")
             && values.len() > 1
         {
+            let all = values.len();
             values.retain(|value| !value.is_null());
+            has_changed |= values.len() < all;
         }
         if let Some(Value::Array(arms)) = members.get_mut("anyOf")
             && arms.len() > 2
@@ -223,12 +225,11 @@ impl ToolLowering<'_> {
             arms.retain(|arm| arm["type"] != "null");
             if arms.len() < all {
                 self.lose(NULL, at, lost);
+                has_changed = true;
             }
         }
-        let whole = Value::Object(members.clone());
-        if let Some(value) = beside_null(&whole).and_then(Value::as_object) {
-            members.shift_remove("anyOf");
-            let beside = std::mem::replace(members, value.clone());
+        if let Some(value) = take_beside_null(members) {
+            let beside = std::mem::replace(members, value);
             members.extend(beside);
             // A null default says that null and absence are the same: nothing is lost.
             if members
@@ -237,7 +238,9 @@ impl ToolLowering<'_> {
             {
                 self.lose(NULL, at, lost);
             }
+            has_changed = true;
         }
+        has_changed
     }
 
     /// Drops an enum unless all of its values are texts.
@@ -284,7 +287,8 @@ impl ToolLowering<'_> {
             return;
         }
         if let Some(Value::Array(places)) = members.shift_remove("prefixItems") {
-            members.insert("items".to_owned(), json!({ "anyOf": places }));
+            let any = Map::from_iter([("anyOf".to_owned(), Value::Array(places))]);
+            members.insert("items".to_owned(), Value::Object(any));
             self.lose(ITEMS, at, "the places of the items are left out");
         }
         members.entry("items").or_insert_with(|| json!({}));
@@ -377,12 +381,13 @@ impl ToolLowering<'_> {
                         self.refuse(FIELD_NAME, &at, "such a name costs the whole request");
                     }
                 }
-                *schema = self.schema(schema, &at, level + usize::from(key == "properties"));
+                let level = level + usize::from(key == "properties");
+                *schema = self.schema(schema.take(), &at, level);
             }
         }
         for key in ["items", "additionalProperties", "contains"] {
             if let Some(schema) = members.get_mut(key).filter(|schema| schema.is_object()) {
-                *schema = self.schema(schema, &format!("{at}/{key}"), level + 1);
+                *schema = self.schema(schema.take(), &format!("{at}/{key}"), level + 1);
             }
         }
         for key in ["anyOf", "oneOf", "allOf"] {
@@ -393,7 +398,7 @@ impl ToolLowering<'_> {
                 .flatten()
                 .enumerate()
             {
-                *schema = self.schema(schema, &format!("{at}/{key}/{index}"), level);
+                *schema = self.schema(schema.take(), &format!("{at}/{key}/{index}"), level);
             }
         }
     }
@@ -445,11 +450,10 @@ impl ToolLowering<'_> {
         let is_closed = members
             .get("additionalProperties")
             .is_some_and(|more| *more == false);
-        let properties = members
-            .get("properties")
-            .and_then(Value::as_object)
-            .cloned()
-            .unwrap_or_default();
+        let properties = match members.get_mut("properties").map(Value::take) {
+            Some(Value::Object(properties)) => properties,
+            _ => Map::new(),
+        };
         match (is_closed, properties.is_empty(), at.is_empty()) {
             (true, ..) | (_, true, true) => {}
             (false, true, false) => {
@@ -464,7 +468,7 @@ impl ToolLowering<'_> {
         for (name, schema) in properties {
             let schema = match required.contains(&name) || takes_null(&schema) {
                 true => schema,
-                false => json!({ "anyOf": [schema, { "type": "null" }] }),
+                false => beside_a_null(schema),
             };
             all.insert(name, schema);
         }
@@ -494,6 +498,43 @@ impl ToolLowering<'_> {
     }
 }
 
+/// Takes out the alternative beside null, and the union with it.
+fn take_beside_null(members: &mut Map<String, Value>) -> Option<Map<String, Value>> {
+    let Value::Array(arms) = members.get("anyOf")? else {
+        return None;
+    };
+    let is_null = |arm: &Value| {
+        arm.as_object()
+            .is_some_and(|arm| arm.len() == 1 && arm.get("type").is_some_and(|word| word == "null"))
+    };
+    let index = match arms.as_slice() {
+        [Value::Object(_), null] if is_null(null) => 0,
+        [null, Value::Object(_)] if is_null(null) => 1,
+        _ => return None,
+    };
+    match members.shift_remove("anyOf")? {
+        Value::Array(mut arms) => match arms.swap_remove(index) {
+            Value::Object(value) => Some(value),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn beside_a_null(schema: Value) -> Value {
+    let arms = Value::Array(vec![schema, json!({ "type": "null" })]);
+    Value::Object(Map::from_iter([("anyOf".to_owned(), arms)]))
+}
+
+/// Returns `true` if `allOf` has parts that are no objects: these are not merged.
+fn has_odd_parts(members: &Map<String, Value>) -> bool {
+    match members.get("allOf") {
+        Some(Value::Array(parts)) => !parts.iter().all(Value::is_object),
+        Some(_) => true,
+        None => false,
+    }
+}
+
 /// Returns the names that `required` lists.
 fn names(required: Option<&Value>) -> Vec<String> {
     let names = required.and_then(Value::as_array).into_iter().flatten();
@@ -519,15 +560,15 @@ fn takes_null(schema: &Value) -> bool {
 /// first counts. Returns a keyword that was there twice with different values, if there was one.
 fn merge_all_of(members: &mut Map<String, Value>) -> Option<String> {
     let mut conflict = None;
-    let parts = match members.get("allOf") {
-        Some(Value::Array(parts)) if parts.iter().all(Value::is_object) => parts.clone(),
+    if has_odd_parts(members) {
+        return None;
+    }
+    let parts = match members.shift_remove("allOf") {
+        Some(Value::Array(parts)) => parts,
         _ => return None,
     };
-    members.shift_remove("allOf");
-    for part in parts
-        .into_iter()
-        .filter_map(|part| part.as_object().cloned())
-    {
+    for part in parts {
+        let Value::Object(part) = part else { continue };
         for (key, value) in part {
             match (members.get_mut(&key), value) {
                 (None, value) => drop(members.insert(key, value)),

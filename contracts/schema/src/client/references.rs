@@ -9,9 +9,10 @@ use crate::{
     walk::{SubschemaKind, inside},
 };
 
-/// Schemas that name each other often grow when they are copied: behind this many copied bytes, the rest stays an object of
-/// anything.
-const COPIED_MAX_BYTES: usize = 2 << 20;
+/// Schemas that name each other often grow when they are copied. A schema may grow to this many times its own size, a small one
+/// to `COPIED_MIN_BYTES`; behind that, the rest stays an object of anything.
+const GROWTH_MAX: usize = 16;
+const COPIED_MIN_BYTES: usize = 128 << 10;
 /// The bytes that a value takes beside its text.
 const VALUE_BYTES: usize = 16;
 
@@ -21,6 +22,7 @@ pub(super) fn inlined(schema: &Value) -> (Value, Vec<String>) {
         root: schema,
         open: Vec::new(),
         copied: 0,
+        copied_max: COPIED_MIN_BYTES.max(size(schema).saturating_mul(GROWTH_MAX)),
         ended: Vec::new(),
     };
     let mut whole = walk.inline(schema, "");
@@ -38,6 +40,7 @@ struct ReferenceExpander<'s> {
     open: Vec<&'s str>,
     /// Bytes.
     copied: usize,
+    copied_max: usize,
     ended: Vec<String>,
 }
 
@@ -99,7 +102,7 @@ impl<'s> ReferenceExpander<'s> {
         let root = self.root;
         let target = pointed(root, reference);
         self.copied += VALUE_BYTES;
-        let fits = !self.open.contains(&reference) && self.copied <= COPIED_MAX_BYTES;
+        let fits = !self.open.contains(&reference) && self.copied <= self.copied_max;
         let Some(target) = target.filter(|_| fits) else {
             self.ended.push(at.to_owned());
             let mut whole = json!({ "type": "object" })
