@@ -8,7 +8,7 @@ use weir_plugin_sdk::shape::Effect;
 use weir_plugin_sdk::{Change, Error, Type, Value, http, serde_json};
 
 use crate::pages::NextPage;
-use crate::parameters::{comma_pair, form, pairs, segment, text};
+use crate::parameters::{comma_pair, form, held_separator, is_unsent, pairs, segment, text};
 use crate::request::{filled_path, request};
 use crate::settings::{FORM, ListPagination, NEXT, RestOperation, RestParam, RestParamLocation};
 use crate::{RestAdapter, answer, pages};
@@ -141,8 +141,10 @@ fn filled(
             }
             _ => continue,
         };
+        check_separator(name, param, value)?;
         let place = param.name.as_ref().unwrap_or(name);
         match param.place {
+            RestParamLocation::Header if is_unsent(param, value) => {}
             RestParamLocation::Body => drop(in_body.insert(place.clone(), value.clone())),
             RestParamLocation::WholeBody => whole = Some(value),
             RestParamLocation::Path => drop(in_path.insert(place.clone(), segment(param, value))),
@@ -187,6 +189,17 @@ fn filled(
             Some(body.map_err(|_| Error::internal("An argument cannot be written as JSON."))?);
     }
     Ok(request)
+}
+
+/// Refuses an item that the service would read as two.
+fn check_separator(name: &str, param: &RestParam, value: &Json) -> Result<(), Error> {
+    match held_separator(param, value) {
+        Some(separator) => Err(Error::invalid(format!(
+            "A value in {name:?} holds {separator:?}, which stands between its values there."
+        ))
+        .field(name)),
+        None => Ok(()),
+    }
 }
 
 /// Returns the arguments to call again with: null behind the last page, `None` if there are no pages.
@@ -263,3 +276,6 @@ fn arguments_of(
         Ok(arguments)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -27,27 +27,76 @@ fn encoded(param: &RestParam, value: &Value) -> String {
 
 /// Writes a value for a query whose items stand between commas, encoded; `None` if they do not.
 pub(crate) fn comma_pair(param: &RestParam, name: &str, value: &Value) -> Option<String> {
-    let has_items = match value {
-        Value::Array(items) => !items.is_empty(),
-        Value::Object(members) => !members.is_empty(),
+    let has_items = value.is_array() || value.is_object();
+    let is_meant = param.style == Some(RestParamStyle::Form) && param.explode == Some(false);
+    (is_meant && has_items && !is_unsent(param, value))
+        .then(|| format!("{}={}", encoded_text(name), encoded(param, value)))
+}
+
+/// Returns `true` for a list or an object of which no style sends anything.
+pub(crate) fn is_unsent(param: &RestParam, value: &Value) -> bool {
+    match value {
+        Value::Array(items) => param.style.is_some() && sent_items(items).next().is_none(),
+        Value::Object(members) => param.style.is_some() && sent_members(members).next().is_none(),
+        _ => false,
+    }
+}
+
+/// Returns the character between the items of a list or an object if one of them holds it, where no spelling would tell the
+/// two apart: a service would read another list.
+pub(crate) fn held_separator(param: &RestParam, value: &Value) -> Option<char> {
+    let separator = match (param.style?, param.place) {
+        (_, RestParamLocation::Header) => ',',
+        (style, _) if !explodes(param) => style_separator(style)?,
+        _ => return None,
+    };
+    let holds = |value: &Value| plain(value).contains(separator);
+    let is_held = match value {
+        Value::Array(items) => sent_items(items).any(holds),
+        Value::Object(members) => {
+            sent_members(members).any(|(name, value)| name.contains(separator) || holds(value))
+        }
         _ => false,
     };
-    let is_meant = param.style == Some(RestParamStyle::Form) && param.explode == Some(false);
-    (is_meant && has_items).then(|| format!("{}={}", encoded_text(name), encoded(param, value)))
+    is_held.then_some(separator)
+}
+
+/// Returns the character that a style puts between items and that means nothing else in a query.
+fn style_separator(style: RestParamStyle) -> Option<char> {
+    match style {
+        RestParamStyle::SpaceDelimited => Some(' '),
+        RestParamStyle::PipeDelimited => Some('|'),
+        _ => None,
+    }
+}
+
+fn explodes(param: &RestParam) -> bool {
+    param
+        .explode
+        .unwrap_or(param.style == Some(RestParamStyle::Form))
+}
+
+/// Returns the items that are sent: outside JSON there is no null, and the text `null` would be kept as one.
+fn sent_items(items: &[Value]) -> impl Iterator<Item = &Value> {
+    items.iter().filter(|item| !item.is_null())
+}
+
+/// Returns the members that are sent, as [`sent_items`] does.
+fn sent_members(members: &Map<String, Value>) -> impl Iterator<Item = (&String, &Value)> {
+    members.iter().filter(|(_, value)| !value.is_null())
 }
 
 fn with_commas(param: &RestParam, value: &Value, write: fn(&str) -> String) -> String {
     let one = |value: &Value| write(&plain(value));
     let texts: Vec<String> = match (param.style, value) {
-        (Some(_), Value::Array(items)) => items.iter().map(one).collect(),
+        (Some(_), Value::Array(items)) => sent_items(items).map(one).collect(),
         (Some(_), Value::Object(members)) => {
             let between = if param.explode == Some(true) {
                 "="
             } else {
                 ","
             };
-            let members = members.iter();
-            members
+            sent_members(members)
                 .map(|(name, value)| format!("{}{between}{}", write(name), one(value)))
                 .collect()
         }
@@ -65,37 +114,34 @@ fn encoded_text(text: &str) -> String {
 /// Writes a value for a query.
 pub(crate) fn pairs(param: &RestParam, name: &str, value: &Value) -> Vec<(String, String)> {
     let one = |text: String| vec![(name.to_owned(), text)];
-    let explodes = param
-        .explode
-        .unwrap_or(param.style == Some(RestParamStyle::Form));
+    let explodes = explodes(param);
     match (param.style, value) {
         (None, _) => one(plain(value)),
+        _ if is_unsent(param, value) => Vec::new(),
         (Some(RestParamStyle::DeepObject), Value::Object(_) | Value::Array(_)) => {
             let mut found = Vec::new();
             deep(name.to_owned(), value, &mut found);
             found
         }
-        (Some(_), Value::Array(items)) if items.is_empty() => Vec::new(),
-        (Some(_), Value::Array(items)) if explodes => items
-            .iter()
-            .filter(|item| !item.is_null())
+        (Some(_), Value::Array(items)) if explodes => sent_items(items)
             .map(|item| (name.to_owned(), plain(item)))
             .collect(),
-        (Some(style), Value::Array(items)) => one(joined(
-            items,
-            match style {
-                RestParamStyle::SpaceDelimited => " ",
-                RestParamStyle::PipeDelimited => "|",
-                _ => ",",
-            },
-        )),
-        (Some(_), Value::Object(members)) if explodes => {
-            let given = members.iter().filter(|(_, value)| !value.is_null());
-            given
-                .map(|(name, value)| (name.clone(), plain(value)))
-                .collect()
-        }
-        (Some(_), value) => one(text(param, value)),
+        (Some(_), Value::Object(members)) if explodes => sent_members(members)
+            .map(|(name, value)| (name.clone(), plain(value)))
+            .collect(),
+        (Some(style), value) => one(match (style_separator(style), value) {
+            (Some(separator), Value::Array(items)) => {
+                joined(sent_items(items).map(plain), separator)
+            }
+            (Some(separator), Value::Object(members)) => {
+                let parts = sent_members(members);
+                joined(
+                    parts.flat_map(|(name, value)| [name.clone(), plain(value)]),
+                    separator,
+                )
+            }
+            _ => text(param, value),
+        }),
     }
 }
 
@@ -115,8 +161,7 @@ pub(crate) fn form(members: &Map<String, Value>, params: &BTreeMap<String, RestP
         }
         let pairs = match (styled, value) {
             (Some(param), value) => pairs(param, name, value),
-            (None, Value::Array(items)) => items
-                .iter()
+            (None, Value::Array(items)) => sent_items(items)
                 .map(|item| (name.clone(), plain(item)))
                 .collect(),
             (None, value) => vec![(name.clone(), plain(value))],
@@ -146,14 +191,13 @@ fn deep(name: String, value: &Value, found: &mut Vec<(String, String)>) {
             };
             deep(format!("{name}[{place}]"), item, found);
         }),
-        // The text `null` would be kept as one.
         Value::Null => {}
         value => found.push((name, plain(value))),
     }
 }
 
-fn joined(items: &[Value], between: &str) -> String {
-    items.iter().map(plain).collect::<Vec<_>>().join(between)
+fn joined(parts: impl Iterator<Item = String>, separator: char) -> String {
+    parts.collect::<Vec<_>>().join(&separator.to_string())
 }
 
 fn plain(value: &Value) -> String {
@@ -214,6 +258,32 @@ mod tests {
                 "n[0][x]=1&n[1][x][]=2",
             ),
             (json!({ "style": "form" }), &json!([]), ""),
+            (
+                json!({ "style": "form", "explode": false }),
+                &json!([1, null]),
+                "n=1",
+            ),
+            (
+                json!({ "style": "pipeDelimited" }),
+                &json!([null, 1, 2]),
+                "n=1|2",
+            ),
+            (
+                json!({ "style": "pipeDelimited" }),
+                &json!({ "x": 1, "y": null, "z": "a" }),
+                "n=x|1|z|a",
+            ),
+            (
+                json!({ "style": "spaceDelimited" }),
+                &json!({ "x": 1 }),
+                "n=x 1",
+            ),
+            (json!({ "style": "spaceDelimited" }), &json!([null]), ""),
+            (
+                json!({ "style": "form", "explode": false }),
+                &json!({ "x": null }),
+                "",
+            ),
         ];
         for (settings, value, expected) in cases {
             let mut whole = settings.clone();
@@ -244,7 +314,15 @@ mod tests {
         for (explode, value) in [(true, &commas), (false, &json!([])), (false, &json!("a,b"))] {
             assert_eq!(pair(explode, value), None);
         }
-        let members = json!({ "a": "x&y", "b": [1, 2], "c": { "d": 1 } });
+        let nulls = json!(["a", null]);
+        assert_eq!(text(&simple, &nulls), "a");
+        assert_eq!(
+            encoded(&simple, &json!({ "x": null, "y": "a,b" })),
+            "y,a%2Cb"
+        );
+        assert_eq!(pair(false, &nulls).as_deref(), Some("i%20d=a"));
+        assert_eq!(pair(false, &json!([null])), None);
+        let members = json!({ "a": "x&y", "b": [1, null, 2], "c": { "d": 1 } });
         let members = members.as_object().expect("one");
         assert_eq!(
             form(members, &BTreeMap::new()),

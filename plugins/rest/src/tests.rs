@@ -591,7 +591,7 @@ fn operations_are_declared_and_called() {
 
 /// Calls an operation named `go` with these `settings`; the service answers with this JSON, and with a `Link` header if
 /// one is given.
-fn gone(
+pub(crate) fn gone(
     settings: Value,
     params: Value,
     body: &'static str,

@@ -1,0 +1,53 @@
+//! What an operation sends and answers where its values are odd.
+
+use weir_plugin_sdk::serde_json::{Value, json};
+use weir_plugin_sdk::testing::http;
+
+use crate::tests::gone;
+
+/// An operation whose parameters have styles of a query, and one of a header.
+fn styled() -> Value {
+    json!({"method": "GET", "path": "/x", "effect": "read", "params": {
+        "spaced": {"type": "json", "in": "query", "style": "spaceDelimited"},
+        "piped": {"type": "json", "in": "query", "style": "pipeDelimited", "explode": false},
+        "each": {"type": "json", "in": "query", "style": "pipeDelimited", "explode": true},
+        "head": {"type": "json", "in": "header", "as": "x-list", "style": "simple"}}})
+}
+
+#[test]
+fn nulls_of_lists_are_not_sent_as_texts() {
+    let params =
+        json!({"spaced": ["a", null, "b"], "piped": {"x": 1, "y": null}, "head": [1, null]});
+    gone(styled(), params, "{}", "").expect("it is sent");
+    let sent = &http::sent()[0];
+    let pair = |name: &str, text: &str| (name.to_owned(), text.to_owned());
+    assert_eq!(sent.query, [pair("piped", "x|1"), pair("spaced", "a b")]);
+    assert!(sent.headers.contains(&pair("x-list", "1")));
+    for empty in [
+        json!({"head": []}),
+        json!({"head": [null], "piped": [null]}),
+    ] {
+        gone(styled(), empty, "{}", "").expect("it is sent");
+        let sent = &http::sent()[0];
+        assert!(sent.query.is_empty());
+        assert!(sent.headers.iter().all(|(name, _)| name != "x-list"));
+    }
+}
+
+/// A service would read two values where there is one.
+#[test]
+fn a_value_that_holds_the_separator_is_refused() {
+    for (params, name) in [
+        (json!({"spaced": ["New York", "Rome"]}), "spaced"),
+        (json!({"piped": ["a|b"]}), "piped"),
+        (json!({"piped": {"a|b": 1}}), "piped"),
+        (json!({"head": ["a,b", "c"]}), "head"),
+    ] {
+        let refused = gone(styled(), params, "{}", "").expect_err("two values");
+        assert_eq!(refused.code, "invalid");
+        assert!(refused.message.contains(name), "{}", refused.message);
+    }
+    let held = json!({"spaced": ["a|b"], "piped": ["a b,c"], "each": ["a|b"], "head": ["a b|c"]});
+    gone(styled(), held, "{}", "").expect("it is sent");
+    assert_eq!(http::sent()[0].query.len(), 3);
+}
