@@ -32,6 +32,7 @@ pub fn with_text_form(schema: &mut Value) {
             }
         }
     }
+    move_format(members);
     walk::each_inside_mut(members, &mut with_text_form);
     let Some(pattern) = pattern(members) else {
         return;
@@ -49,6 +50,27 @@ pub fn with_text_form(schema: &mut Value) {
     let text = json!({ "type": "string", "pattern": pattern });
     members.insert("anyOf".to_owned(), json!([number, text]));
     members.extend(outer);
+}
+
+/// Moves the format of 64 bits to the integer that it is about, where a list of types was written as alternatives.
+fn move_format(members: &mut Map<String, Value>) {
+    let format = members.get("format").and_then(Value::as_str);
+    let Some(format @ ("int64" | "uint64")) = format else {
+        return;
+    };
+    let format = Value::from(format);
+    let Some(Value::Array(arms)) = members.get_mut("anyOf") else {
+        return;
+    };
+    if arms.iter().any(takes_text) {
+        return;
+    }
+    for arm in arms.iter_mut().filter_map(Value::as_object_mut) {
+        if arm.get("type").is_some_and(|kind| kind == "integer") {
+            arm.insert("format".to_owned(), format.clone());
+        }
+    }
+    members.shift_remove("format");
 }
 
 fn takes_text(arm: &Value) -> bool {
@@ -188,6 +210,8 @@ mod tests {
                 "ids": { "type": "array", "items": { "type": "integer", "format": "uint64" } },
                 "few": { "type": "integer", "format": "int64", "minimum": 0, "maximum": 100 },
                 "name": { "type": "string", "format": "int64" },
+                "either": { "anyOf": [{ "type": "integer" }, { "type": "string" }], "format": "int64" },
+                "owner": { "anyOf": [{ "type": "integer" }, { "type": "null" }], "format": "int64" },
                 "inner": { "anyOf": [{ "$ref": "#/$defs/Inner" }, { "type": "null" }] },
             },
             "$defs": { "Inner": { "properties": { "n": { "type": "integer", "format": "int64" } } } },
@@ -196,16 +220,24 @@ mod tests {
         with_text_form(&mut schema);
         let id = json!({ "anyOf": [{ "type": "integer", "minimum": 1 }, { "type": "string", "pattern": SIGNED }], "description": "The id." });
         assert_eq!(schema["properties"]["id"], id);
-        for same in ["few", "name"] {
+        let form =
+            json!({ "anyOf": [{ "type": "integer" }, { "type": "string", "pattern": SIGNED }] });
+        assert_eq!(
+            schema["properties"]["owner"],
+            json!({ "anyOf": [form, { "type": "null" }] })
+        );
+        for same in ["few", "name", "either"] {
             assert_eq!(schema["properties"][same], before["properties"][same]);
         }
         assert!(are_in(&schema) && !are_in(&before));
         let mut value = json!({
             "id": "1234567890123456789", "ids": ["18446744073709551615", 7], "few": "3", "name": "12", "inner": { "n": "-9" },
+            "owner": "7", "either": "8",
         });
         assert!(to_numbers(&schema, &mut value));
         let numbers = json!({
             "id": 1234567890123456789_i64, "ids": [u64::MAX, 7], "few": "3", "name": "12", "inner": { "n": -9 },
+            "owner": 7, "either": "8",
         });
         assert_eq!(value, numbers);
         assert!(!to_numbers(&schema, &mut json!({ "id": 5 })));
