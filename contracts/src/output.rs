@@ -172,6 +172,9 @@ impl RecordChecker {
             Ok(record) => return Ok(record),
             Err(mismatch) => mismatch,
         };
+        if let Some(record) = self.emptied(json) {
+            return Ok(record);
+        }
         // The reader itself ends at a number that is not finite, and at half a character.
         let mended = self.is_lenient.then(|| json::mended(json)).flatten();
         match mended.and_then(|mended| self.read_record(&mended).ok()) {
@@ -182,6 +185,35 @@ impl RecordChecker {
             }
             None => Err(mismatch),
         }
+    }
+
+    /// Returns a record of nulls for the result of an operation that is no object; `None` if a column may not be null.
+    fn emptied(&self, json: &str) -> Option<CheckedRecord> {
+        let found = match json.trim_start().as_bytes().first()? {
+            b'[' => "a list",
+            b'"' => "a text",
+            b't' | b'f' => "a boolean",
+            b'-' | b'0'..=b'9' => "a number",
+            _ => return None,
+        };
+        if !self.is_lenient || !self.columns.iter().all(|column| column.kind.may_be_null()) {
+            return None;
+        }
+        serde_json::from_str::<IgnoredAny>(json).ok()?;
+        let mut text = vec![b'{'];
+        for (at, column) in self.columns.iter().enumerate() {
+            if at > 0 {
+                text.push(b',');
+            }
+            text.extend_from_slice(&column.prefix);
+            text.extend_from_slice(b"null");
+        }
+        text.push(b'}');
+        let reason = format!("expected an object, found {found}");
+        Some(CheckedRecord {
+            json: String::from_utf8(text).ok()?,
+            odd: vec![(String::new(), reason)],
+        })
     }
 
     fn read_record(&self, json: &str) -> Result<CheckedRecord, OutputMismatch> {
@@ -290,6 +322,8 @@ impl OutputWalk {
     }
 }
 
+const THERE_TWICE: &str = "the member is there twice";
+
 /// Notes of one record.
 const ODD_MAX: usize = 32;
 
@@ -394,13 +428,17 @@ impl<'de> Visitor<'de> for RecordSeed<'_, '_> {
                         depth: 2,
                     };
                     walk.at(access.next_value_seed(seed), || column.name.clone())?;
+                    let range = &mut scratch.ranges[position];
+                    let is_there_twice = range.is_some();
+                    // Of two members of one name the first stays.
+                    range.get_or_insert((start, scratch.values.len()));
                     if walk.is_lenient {
+                        if is_there_twice {
+                            walk.note(THERE_TWICE.to_owned());
+                        }
                         walk.name_notes(&column.name);
                     }
-                    let twice = scratch.ranges[position]
-                        .replace((start, scratch.values.len()))
-                        .is_some();
-                    twice.then(|| column.name.clone())
+                    is_there_twice.then(|| column.name.clone())
                 }
                 // A column added to the source is not published until a new version is.
                 OutputKey::Other(name) => {
@@ -414,8 +452,8 @@ impl<'de> Visitor<'de> for RecordSeed<'_, '_> {
                     }
                 }
             };
-            if let Some(name) = twice {
-                let fault = walk.fail(OutputFault::Other("the member is there twice".to_owned()));
+            if let Some(name) = twice.filter(|_| !walk.is_lenient) {
+                let fault = walk.fail(OutputFault::Other(THERE_TWICE.to_owned()));
                 return walk.at(Err(fault), || name);
             }
         }

@@ -376,6 +376,30 @@ proptest! {
 }
 
 /// An operation that has run cannot be undone: an odd value is dropped alone, and the rest of the answer is kept.
+/// A list where an object was promised was all null without a word.
+#[test]
+fn a_result_that_is_no_object_is_null_and_told() {
+    let fields = shape(json!([
+        { "key": "n", "type": "number", "nullable": true },
+        { "key": "j", "type": "json" },
+    ]))
+    .fields;
+    let columns: Vec<String> = fields.iter().map(|field| field.key.clone()).collect();
+    let checker = RecordChecker::for_fields(&fields, &columns);
+    for (result, found) in [
+        (r#"[{"n":1}]"#, "a list"),
+        (r#""done""#, "a text"),
+        ("-1", "a number"),
+        ("true", "a boolean"),
+    ] {
+        let checked = checker.record(result).expect("it passes");
+        assert_eq!(checked.json, r#"{"n":null,"j":null}"#);
+        let reason = format!("expected an object, found {found}");
+        assert_eq!(checked.odd, [(String::new(), reason)]);
+    }
+    assert!(checker.record("[").is_err());
+}
+
 #[test]
 fn a_result_of_an_operation_passes_as_far_as_it_fits() {
     let fields = shape(json!([
@@ -404,6 +428,11 @@ fn a_result_of_an_operation_passes_as_far_as_it_fits() {
             r#"{"n":[1],"i":null,"j":{"a":1,"b":2,"a":3},"s":"a"}"#.to_owned(),
             r#"{"n":null,"i":null,"j":{"a":1,"b":2},"s":"a"}"#,
             vec!["n", "j"],
+        ),
+        (
+            r#"{"n":1,"i":2,"j":3,"n":4,"s":"a","m":5,"m":6}"#.to_owned(),
+            r#"{"n":1,"i":2,"j":3,"s":"a"}"#,
+            vec!["n"],
         ),
         (
             r#"{"n":-1e400,"i":1,"j":"\ud800","s":"a"}"#.to_owned(),

@@ -36,6 +36,10 @@ impl OutputType {
         }
     }
 
+    pub(super) fn may_be_null(&self) -> bool {
+        self.nullable || self.kind == shape::ValueType::Json
+    }
+
     pub(super) fn anything() -> Self {
         Self {
             kind: shape::ValueType::Json,
@@ -102,8 +106,7 @@ impl<'c> OutputSeed<'c, '_> {
     }
 
     fn passes_null(&self) -> bool {
-        let may_be_null = self.kind.nullable || self.kind.kind == shape::ValueType::Json;
-        self.walk.is_lenient && may_be_null
+        self.walk.is_lenient && self.kind.may_be_null()
     }
 
     fn is_too_deep(&self) -> bool {
@@ -160,7 +163,7 @@ impl<'de> Visitor<'de> for OutputSeed<'_, '_> {
     }
 
     fn visit_unit<E: serde::de::Error>(self) -> Result<(), E> {
-        match self.kind.nullable || self.kind.kind == shape::ValueType::Json {
+        match self.kind.may_be_null() {
             true => {
                 self.out.extend_from_slice(b"null");
                 Ok(())
@@ -334,9 +337,7 @@ impl OutputSeed<'_, '_> {
             self.out.extend_from_slice(prefix);
             match value {
                 Some(value) => self.out.extend_from_slice(&value),
-                None if kind.nullable || kind.kind == shape::ValueType::Json => {
-                    self.out.extend_from_slice(b"null")
-                }
+                None if kind.may_be_null() => self.out.extend_from_slice(b"null"),
                 None => {
                     let missing =
                         format!("expected {}: a member is missing", self.kind.kind.word());

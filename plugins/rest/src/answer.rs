@@ -1,5 +1,7 @@
 //! Reads answers: status codes become our errors, and bodies must be JSON if that was promised.
 
+pub(crate) mod lenient;
+
 use std::collections::BTreeMap;
 
 use serde::Deserialize;

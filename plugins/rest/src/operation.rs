@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use weir_plugin_sdk::records::record;
 use weir_plugin_sdk::serde_json::{Map, Value as Json, json, value::RawValue};
 use weir_plugin_sdk::shape::Effect;
-use weir_plugin_sdk::{Change, Error, Type, Value, http, serde_json};
+use weir_plugin_sdk::{Change, Error, Field, Type, Value, http, serde_json};
 
+use crate::answer::lenient::{self, MemberList};
 use crate::pages::NextPage;
 use crate::parameters::{comma_pair, form, held_separator, is_unsent, pairs, segment, text};
 use crate::request::{filled_path, request};
@@ -42,29 +43,63 @@ pub(crate) fn call(rest: &RestAdapter, change: &Change) -> Result<String, Error>
     if fields.is_empty() {
         return Ok("{}".to_owned());
     }
-    let raw = answer::at(body, &operation.record)?;
-    let members = raw.and_then(answer::members).unwrap_or_default();
+    let mended;
+    let raw = match answer::at(body, &operation.record) {
+        Ok(raw) => raw,
+        Err(error) => match lenient::mended(body) {
+            Some(body) => {
+                mended = body;
+                answer::at(&mended, &operation.record)?
+            }
+            None => return Err(error),
+        },
+    };
+    let list: Option<MemberList<'_>> = raw.and_then(|raw| serde_json::from_str(raw.get()).ok());
+    let is_placed = |field: &Field| field.key == NEXT || operation.place(&field.key).is_some();
+    if let (Some(raw), None) = (raw, &list)
+        && raw.get() != "null"
+        && !fields.iter().any(is_placed)
+    {
+        // The gateway passes nulls and says what there is in the place of an object.
+        return Ok(raw.get().to_owned());
+    }
+    // Of two members of one name the first stays.
+    let mut members: BTreeMap<&str, (&RawValue, bool)> = BTreeMap::new();
+    for (name, raw) in list.iter().flat_map(|list| &list.0) {
+        let member = members.entry(name.as_str());
+        member
+            .and_modify(|(_, is_there_twice)| *is_there_twice = true)
+            .or_insert((*raw, false));
+    }
     let next = match next(operation, given, &response) {
         // An answer, or an effect, is not lost to a link that leads nowhere.
         Err(_) if matches!(operation.pagination, ListPagination::Link { .. }) => None,
         Err(_) if operation.effect != Effect::Read && operation.method != "GET" => None,
         next => next?,
     };
-    Ok(record(fields.iter().map(|field| {
+    let shown = |field: &Field| {
         let found = match operation.place(&field.key) {
             Some(place) => raw.and_then(|raw| answer::inside(raw, &place)),
-            None => members.get(&field.key).copied(),
+            None => members.get(field.key.as_str()).map(|(raw, _)| *raw),
         };
         let found = if field.key == NEXT {
             next.as_deref().or(found)
         } else {
             found
         };
-        (
-            field.key.as_str(),
-            found.map_or(Value::Null, |raw| Value::from_json(raw, field, &rest.zone)),
-        )
-    })))
+        found.map_or(Value::Null, |raw| match raw.get() {
+            lenient::NO_NUMBER => Value::Unfit(lenient::NO_NUMBER.into()),
+            _ => Value::from_json(raw, field, &rest.zone),
+        })
+    };
+    let is_there_twice = |field: &&Field| {
+        let member = members.get(field.key.as_str());
+        member.is_some_and(|(_, is_there_twice)| *is_there_twice) && !is_placed(field)
+    };
+    // What is there twice is written twice, of which the gateway tells the caller.
+    let twice = fields.iter().filter(is_there_twice);
+    let all = fields.iter().chain(twice);
+    Ok(record(all.map(|field| (field.key.as_str(), shown(field)))))
 }
 
 /// Says what the refusal of a later page most likely means: many services answer so behind the last one.

@@ -597,6 +597,17 @@ pub(crate) fn gone(
     body: &'static str,
     link: &'static str,
 ) -> Result<Value, Error> {
+    let done = gone_text(settings, params, body, link)?;
+    Ok(weir_plugin_sdk::serde_json::from_str(&done).unwrap())
+}
+
+/// Does as [`gone`], and returns the answer as it is written.
+pub(crate) fn gone_text(
+    settings: Value,
+    params: Value,
+    body: &'static str,
+    link: &'static str,
+) -> Result<String, Error> {
     testing::reset();
     http::answer(move |_| {
         let mut response = http::json(200, body);
@@ -609,11 +620,10 @@ pub(crate) fn gone(
     let shape = RestAdapter::describe(&settings)?;
     let rest = RestAdapter::open(&settings, &shape)?;
     let options = object(json!({"operation": "go", "params": params}));
-    let done = rest.write(&Change {
+    rest.write(&Change {
         options,
         ..Change::new(Verb::Call)
-    })?;
-    Ok(weir_plugin_sdk::serde_json::from_str(&done).unwrap())
+    })
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use weir_plugin_sdk::serde_json::{Value, json};
 use weir_plugin_sdk::testing::http;
 
-use crate::tests::gone;
+use crate::tests::{gone, gone_text};
 
 /// An operation whose parameters have styles of a query, and one of a header.
 fn styled() -> Value {
@@ -50,4 +50,37 @@ fn a_value_that_holds_the_separator_is_refused() {
     let held = json!({"spaced": ["a|b"], "piped": ["a b,c"], "each": ["a|b"], "head": ["a b|c"]});
     gone(styled(), held, "{}", "").expect("it is sent");
     assert_eq!(http::sent()[0].query.len(), 3);
+}
+
+/// What is odd about an answer goes to the gateway, which passes on the rest and says what it does not.
+#[test]
+fn an_odd_answer_is_passed_to_the_gateway() {
+    let settings = json!({"path": "/x", "returns": {"deep": {"type": "json", "nullable": true}, "id": "integer", "name": "string"}});
+    for (body, expected) in [
+        (r#"[{"id":1}]"#, r#"[{"id":1}]"#),
+        (r#""done""#, r#""done""#),
+        ("null", r#"{"deep":null,"id":null,"name":null}"#),
+        ("", r#"{"deep":null,"id":null,"name":null}"#),
+        (
+            r#"{"id":1,"name":"a","id":2}"#,
+            r#"{"deep":null,"id":1,"name":"a","id":1}"#,
+        ),
+        (
+            r#"{"id":1,"\ud800":2,"name":"a"}"#,
+            r#"{"deep":null,"id":1,"name":"a"}"#,
+        ),
+        (
+            r#"{"id":NaN,"name":"NaN","deep":[-Infinity]}"#,
+            r#"{"deep":[-1e400],"id":-1e400,"name":"NaN"}"#,
+        ),
+    ] {
+        let done = gone_text(settings.clone(), json!({}), body, "").expect("an answer");
+        assert_eq!(done, expected);
+    }
+    let whole = json!({"path": "/x", "returns": {"all": {"type": "json", "at": ""}}});
+    assert_eq!(
+        gone(whole, json!({}), "[1]", "").expect("an answer"),
+        json!({"all": [1]})
+    );
+    gone(settings, json!({}), "<html>", "").expect_err("no JSON");
 }
