@@ -332,11 +332,11 @@ impl McpCall<'_> {
                 content.extend_from_slice(lowered(blocks, self.version).as_bytes())
             }
         }
-        if let Some(structured) = result
-            .structured
-            .as_ref()
-            .filter(|_| self.version.is_structured())
-        {
+        // Before 2026-07-28 it is an object, and clients refuse a whole result for any other value. The text has it.
+        let is_sent = |structured: &&String| {
+            self.version.is_modern() || self.version.is_structured() && structured.starts_with('{')
+        };
+        if let Some(structured) = result.structured.as_ref().filter(is_sent) {
             // We wrote this, value by value: on stdio a line break would end the message.
             debug_assert!(
                 !structured.as_bytes().contains(&b'\n'),
@@ -440,6 +440,29 @@ mod tests {
             "_meta": { "dev.example/trace": { "a": 1 } },
         });
         assert_eq!(answer, expected);
+    }
+
+    #[test]
+    fn a_value_that_is_no_object_is_structured_content_in_the_modern_era_alone() {
+        for value in ["[1,2]", "null", r#""a""#, r#"{"a":1}"#] {
+            let sent = ToolResult::new("text".to_owned(), value.to_owned(), false);
+            for version in [
+                ProtocolVersion::V2025_03_26,
+                ProtocolVersion::V2025_06_18,
+                ProtocolVersion::V2025_11_25,
+                ProtocolVersion::V2026_07_28,
+            ] {
+                let answer = result(&call(version).answer(None, &sent));
+                let expected = version.is_modern()
+                    || version >= ProtocolVersion::V2025_06_18 && value.starts_with('{');
+                assert_eq!(
+                    answer.get("structuredContent").is_some(),
+                    expected,
+                    "{version:?}: {answer}"
+                );
+                assert_eq!(answer["content"][0]["text"], "text");
+            }
+        }
     }
 
     #[test]
