@@ -77,7 +77,7 @@ impl SseDecoder {
         let (field, value) = line.split_once(':').unwrap_or((line, ""));
         let value = value.strip_prefix(' ').unwrap_or(value);
         match field {
-            "event" => self.event.name = Some(value.to_owned()),
+            "event" => self.event.name = Some(value.to_owned()).filter(|name| !name.is_empty()),
             "data" => {
                 if std::mem::replace(&mut self.has_data, true) {
                     self.event.data.push('\n');
@@ -146,6 +146,17 @@ mod tests {
             let data: Vec<&str> = found.iter().map(|event| event.data.as_str()).collect();
             assert_eq!(data, ["1"], "{size}");
         }
+    }
+
+    #[test]
+    fn an_event_with_an_empty_name_has_none() {
+        let events = SseDecoder::new(1000).feed(b"event:\ndata: 1\n\nevent: \ndata: 2\n\n");
+        let names: Vec<Option<String>> = events
+            .expect("short")
+            .into_iter()
+            .map(|event| event.name)
+            .collect();
+        assert_eq!(names, [None, None]);
     }
 
     #[test]
