@@ -11,7 +11,10 @@ mod output;
 use std::{collections::BTreeSet, sync::Arc};
 
 use serde_json::{Map, Value, json};
-use weir_schema::keyword::{DYNAMIC_REF, REF};
+use weir_schema::{
+    keyword::{DYNAMIC_REF, REF},
+    rewrite::{self, RewriteReport},
+};
 
 use crate::{
     CompiledContract, ContractTool, ContractVersion, FileProblem, RawSchema,
@@ -413,7 +416,11 @@ impl PluginCompiler<'_> {
     /// Checks that a schema is within the bounds and refers to nothing outside itself.
     fn schema(&mut self, place: &str, schema: &Value) -> Option<Value> {
         match check_schema(&schema.to_string(), &SchemaLimits::default()) {
-            Ok(()) => Some(schema.clone()),
+            Ok(()) => {
+                let mut schema = schema.clone();
+                rewrite::plain_properties(&mut schema, &mut RewriteReport::default());
+                Some(schema)
+            }
             Err(message) => self.refuse(place, message),
         }
     }

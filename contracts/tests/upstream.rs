@@ -116,6 +116,24 @@ fn refused(schema: &Value) -> String {
     compiled.left_out[0].to_string()
 }
 
+/// Some clients refuse the whole list for a property whose schema is a flag.
+#[test]
+fn properties_that_are_flags_are_published_as_objects() {
+    let given = json!({ "type": "object", "properties": { "a": true, "b": false, "c": { "properties": { "d": true } } } });
+    let published = json!({ "type": "object", "properties": { "a": {}, "b": { "not": {} }, "c": { "properties": { "d": {} } } } });
+    let compiled = compiled(
+        &json!([{ "name": "t", "description": "Does it.", "inputSchema": given, "outputSchema": given }]),
+    );
+    let tool = &compiled.contract.tools[0];
+    let output = tool.output_schema.as_ref().expect("an output schema");
+    assert_eq!(
+        (tool.input_schema.value(), output.value()),
+        (published.clone(), published)
+    );
+    let validator = tool.argument_validator().expect("a validator");
+    assert!(validator.validate(r#"{"a":1}"#).is_ok() && validator.validate(r#"{"b":1}"#).is_err());
+}
+
 /// An icon is fetched by a client, in its place and with its rights.
 #[test]
 fn only_icons_over_https_and_images_in_the_text_are_published() {

@@ -148,15 +148,7 @@ pub fn inside(schema: &mut Value, lowered: &mut RewriteReport) {
         return;
     };
     each_inside_mut(members, &mut |schema| inside(schema, lowered));
-    if let Some(Value::Object(properties)) = members.get_mut("properties") {
-        for property in properties
-            .values_mut()
-            .filter(|property| **property == Value::Bool(true))
-        {
-            *property = json!({});
-            lowered.tell("properties that may be anything are written `{}`");
-        }
-    }
+    write_out_flags(members, lowered);
     if let Some(Value::Array(kinds)) = members.get("type") {
         let kinds: Vec<String> = kinds
             .iter()
@@ -173,6 +165,31 @@ pub fn inside(schema: &mut Value, lowered: &mut RewriteReport) {
     {
         members.insert("items".to_owned(), json!({}));
         lowered.tell("lists that do not say what is in them have `\"items\": {}`");
+    }
+}
+
+/// Writes properties that take anything, or nothing, as objects.
+pub fn plain_properties(schema: &mut Value, lowered: &mut RewriteReport) {
+    let Value::Object(members) = schema else {
+        return;
+    };
+    each_inside_mut(members, &mut |schema| plain_properties(schema, lowered));
+    write_out_flags(members, lowered);
+}
+
+/// Writes the properties of one schema so: some clients refuse a whole list for one that is `true` or `false`.
+fn write_out_flags(members: &mut Map<String, Value>, lowered: &mut RewriteReport) {
+    let Some(Value::Object(properties)) = members.get_mut("properties") else {
+        return;
+    };
+    for property in properties.values_mut() {
+        if *property == Value::Bool(true) {
+            *property = json!({});
+            lowered.tell("properties that may be anything are written `{}`");
+        } else if *property == Value::Bool(false) {
+            *property = json!({ "not": {} });
+            lowered.tell("properties that may not be there are written `{\"not\": {}}`");
+        }
     }
 }
 

@@ -97,7 +97,8 @@ pub(super) fn output(
     let Some(schema) = &output.json else {
         return Ok(None);
     };
-    let schema = dialect::translate(schema).map_err(refused)?;
+    let mut schema = dialect::translate(schema).map_err(refused)?;
+    rewrite::plain_properties(&mut schema, report);
     if schema.get("type").is_some_and(|kind| kind == "object") {
         return Ok(Some(schema));
     }
