@@ -6,7 +6,7 @@
 //! breaks; both travel in a [`lock`] file. [`impact`] says which calls of the
 //! past it would have refused. [`validate`] is the gate in front of a source, [`output`] the one behind it.
 //! [`drift`] says what a source that changed means for them. [`lint`] judges what a model reads. [`offer`] reads the
-//! lists of other servers, and [`upstream`] makes a contract of them. [`openapi`] writes down the tools as operations
+//! lists of other servers, [`metadata`] what describes their items, and [`upstream`] makes a contract of them. [`openapi`] writes down the tools as operations
 //! of an HTTP API, and [`import`] makes a contract of such a document. [`search`] finds the tools that a question is about,
 //! and [`vocabulary`] what a file may say. [`shim`] converts calls between two versions.
 
@@ -23,6 +23,7 @@ pub mod import;
 pub mod lint;
 pub mod listed;
 pub mod lock;
+pub mod metadata;
 pub mod mirror;
 pub mod name;
 pub mod offer;

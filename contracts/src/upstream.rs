@@ -48,6 +48,8 @@ const HINTS: [&str; 4] = [
     "idempotentHint",
     "openWorldHint",
 ];
+/// The annotation that is a title of the tool.
+const TITLE: &str = "title";
 /// Characters of a title that is made of a description.
 const SENTENCE_MAX: usize = 120;
 
@@ -272,7 +274,9 @@ impl UpstreamCompiler<'_> {
         let stated = overlay
             .and_then(|overlay| overlay.title.clone())
             .or_else(|| item.title.clone());
-        let title = match stated.filter(|title| title.chars().count() <= TITLE_MAX) {
+        let is_title =
+            |title: &String| !title.trim().is_empty() && title.chars().count() <= TITLE_MAX;
+        let title = match stated.filter(is_title) {
             Some(title) => title,
             None => title(self.contract, &description, &item.name),
         };
@@ -399,13 +403,12 @@ impl UpstreamCompiler<'_> {
         listed
     }
 
-    /// Returns the annotations as the server states them; a hint that is no flag is left out.
+    /// Returns the annotations as the server states them; a hint that is no flag, and a title that is no text, are left out.
     fn annotations(&mut self, item: &ParsedEntry) -> ToolAnnotations {
         let hint = |name: &str| item.annotations.get(name).and_then(Value::as_bool);
-        let others = item
-            .annotations
-            .iter()
-            .filter(|(name, _)| !HINTS.contains(&name.as_str()));
+        let others = item.annotations.iter().filter(|(name, value)| {
+            !HINTS.contains(&name.as_str()) && (*name != TITLE || value.is_string())
+        });
         for hint in HINTS {
             if item
                 .annotations

@@ -116,6 +116,50 @@ fn refused(schema: &Value) -> String {
     compiled.left_out[0].to_string()
 }
 
+/// One member of another type, and some clients refuse the whole list.
+#[test]
+fn members_of_types_that_clients_refuse_are_left_out() {
+    let lists = json!({
+        "tools": [{
+            "name": "t", "title": " ", "description": "Does it.", "inputSchema": { "type": "object" },
+            "annotations": { "readOnlyHint": true, "title": 5, "x": 1 },
+            "icons": [{ "src": "https://example.org/a.png", "sizes": "48x48", "mimeType": null }],
+            "execution": { "taskSupport": 5 },
+        }],
+        "resources": [{
+            "uri": "file:///a", "name": "a", "size": 1.5,
+            "annotations": { "audience": "user", "priority": 7, "lastModified": "2025-01-12T15:00:58Z" },
+        }],
+    });
+    let upstream = UpstreamOptions {
+        name: "up",
+        contract: "up",
+        resources: ResourceMode::Pinned,
+        ..UpstreamOptions::default()
+    };
+    let compiled = compile(&upstream, &document(&lists)).expect("a contract");
+    let tool = listed::tool(&compiled.contract.tools[0]);
+    assert_eq!(
+        (
+            &tool["title"],
+            &tool["annotations"],
+            &tool["icons"],
+            tool.get("execution")
+        ),
+        (
+            &json!("up: Does it"),
+            &json!({ "readOnlyHint": true, "x": 1 }),
+            &json!([{ "src": "https://example.org/a.png", "sizes": ["48x48"] }]),
+            None
+        )
+    );
+    let resource = listed::resource(None, &compiled.contract.resources[0]);
+    assert_eq!(
+        (resource.get("size"), &resource["annotations"]),
+        (None, &json!({ "lastModified": "2025-01-12T15:00:58Z" }))
+    );
+}
+
 /// Some clients refuse the whole list for a property whose schema is a flag.
 #[test]
 fn properties_that_are_flags_are_published_as_objects() {

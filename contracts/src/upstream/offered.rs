@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::{FileProblem, json, offer::OfferKind};
+use crate::{FileProblem, json, metadata, offer::OfferKind};
 
 /// The parts of a document about its server and its items. Wrong types count as absent, as they do where the document
 /// is composed.
@@ -23,7 +23,7 @@ pub(super) struct ParsedEntry {
     pub title: Option<String>,
     pub description: Option<String>,
     pub annotations: Map<String, Value>,
-    /// `icons`, `execution` and `_meta`, as they were written.
+    /// `icons`, `execution` and `_meta`, and for a resource its type, size and annotations.
     pub listed: Map<String, Value>,
     pub input: ParsedSchema,
     pub output: Option<ParsedSchema>,
@@ -87,16 +87,19 @@ fn offered(index: usize, item: &Value) -> Option<ParsedEntry> {
     let text = |name: &str| item.get(name).and_then(Value::as_str).map(str::to_owned);
     let meta = |name: &str| item.get("meta").and_then(|meta| meta.get(name));
     let detail = |name: &str| item.get("detail").and_then(|detail| detail.get(name));
-    let icons = meta("icons").and_then(safe_icons);
     let is_resource = matches!(kind, OfferKind::Resource | OfferKind::ResourceTemplate);
     // Annotations of a resource name its audience.
+    let annotations = meta("annotations").filter(|_| is_resource);
     let kept = [
-        ("mimeType", detail("mimeType")),
-        ("size", detail("size")),
-        ("annotations", meta("annotations").filter(|_| is_resource)),
-        ("icons", icons.as_ref()),
-        ("execution", item.get("execution")),
-        ("_meta", meta("_meta")),
+        ("mimeType", detail("mimeType").cloned()),
+        ("size", detail("size").filter(|size| size.is_u64()).cloned()),
+        ("annotations", annotations.and_then(metadata::annotations)),
+        ("icons", meta("icons").and_then(metadata::icons)),
+        (
+            "execution",
+            item.get("execution").and_then(metadata::execution),
+        ),
+        ("_meta", meta("_meta").cloned()),
     ];
     let uri = detail("uri")
         .or(detail("uriTemplate"))
@@ -115,7 +118,7 @@ fn offered(index: usize, item: &Value) -> Option<ParsedEntry> {
             .unwrap_or_default(),
         listed: kept
             .into_iter()
-            .filter_map(|(name, value)| Some((name.to_owned(), value?.clone())))
+            .filter_map(|(name, value)| Some((name.to_owned(), value?)))
             .collect(),
         input: item
             .pointer("/detail/input")
@@ -124,22 +127,6 @@ fn offered(index: usize, item: &Value) -> Option<ParsedEntry> {
         output: item.pointer("/detail/output").map(schema),
         uri,
     })
-}
-
-/// Returns the icons that a client may fetch or show: those over HTTPS, and images in the text itself. Others could lead a client
-/// to files of its machine, to hosts of its network, or run as a script.
-fn safe_icons(icons: &Value) -> Option<Value> {
-    let is_safe = |icon: &&Value| {
-        let source = icon["src"].as_str().unwrap_or_default();
-        let begins = |with: &str| {
-            source
-                .get(..with.len())
-                .is_some_and(|begin| begin.eq_ignore_ascii_case(with))
-        };
-        begins("https://") || begins("data:image/")
-    };
-    let icons: Vec<Value> = icons.as_array()?.iter().filter(is_safe).cloned().collect();
-    (!icons.is_empty()).then(|| icons.into())
 }
 
 fn schema(detail: &Value) -> ParsedSchema {
