@@ -25,9 +25,12 @@ use weir_connections::mask::mask;
 
 use crate::{
     auth::TokenSource,
-    error::{RequestError, UpstreamFailure, UpstreamFailureKind, UpstreamRefusal, one_line},
+    error::{RequestError, UpstreamFailure, UpstreamFailureKind, one_line},
     listener::{UpstreamListener, UpstreamQuestion},
-    message::{IncomingMessage, LogParams, ProgressParams, UpdatedParams, own_id, without_mark},
+    message::{
+        IncomingMessage, LogParams, ProgressParams, UpdatedParams, own_id, read_refusal,
+        without_mark,
+    },
     settings::{ClientCapability, UpstreamSettings},
     unreadable::answered_id,
 };
@@ -310,10 +313,11 @@ impl UpstreamInbox {
                 return None;
             }
         };
-        if message.method.is_some() {
+        let method = message.method();
+        if method.is_some() {
             self.unasked.fetch_add(1, Ordering::Relaxed);
         }
-        match (message.id, message.method.as_deref()) {
+        match (message.id, method) {
             (Some(id), Some(method)) => {
                 if self.may_ask(method) {
                     match &self.callers(of)[..] {
@@ -356,11 +360,7 @@ impl UpstreamInbox {
                 }
                 let answer = match (message.result, message.error) {
                     (Some(result), None) => Ok(result.to_owned()),
-                    (_, Some(error)) => Err(RequestError::Refused(UpstreamRefusal {
-                        code: error.code,
-                        message: error.message.into_owned(),
-                        data: error.data.map(ToOwned::to_owned),
-                    })),
+                    (_, Some(error)) => Err(RequestError::Refused(read_refusal(error))),
                     (None, None) => Err(RequestError::Failed(UpstreamFailure::new(
                         UpstreamFailureKind::Protocol,
                         "an answer with a result or an error",

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use weir_protocol::ProtocolVersion;
 
-use crate::settings::ClientCapability;
+use crate::{error::UpstreamRefusal, settings::ClientCapability};
 
 pub(crate) const MODERN: &str = ProtocolVersion::V2026_07_28.as_str();
 /// The newest first.
@@ -45,17 +45,28 @@ impl OutgoingMessage {
     }
 }
 
-/// Reads an id of this client, or a progress token, as a server repeats it: some write the number as a text.
+/// Reads an id of this client, or a progress token, as a server repeats it. Some write the number as a text, and programs whose
+/// numbers are all doubles write `7.0`.
 pub(crate) fn own_id(id: &RawValue) -> Option<u64> {
-    let id = id.get();
-    let digits = id
-        .strip_prefix('"')
-        .and_then(|id| id.strip_suffix('"'))
-        .unwrap_or(id);
-    digits
-        .bytes()
-        .all(|byte| byte.is_ascii_digit())
-        .then(|| digits.parse().ok())?
+    let number = bare(id.get());
+    if number.bytes().all(|byte| byte.is_ascii_digit()) {
+        return number.parse().ok();
+    }
+    whole(number).and_then(|number| number.try_into().ok())
+}
+
+/// Returns a text without its quotes.
+fn bare(json: &str) -> &str {
+    json.strip_prefix('"')
+        .and_then(|text| text.strip_suffix('"'))
+        .unwrap_or(json)
+}
+
+/// Reads a number without a fraction, however it is written.
+fn whole(number: &str) -> Option<i64> {
+    const EXACT_MAX: f64 = 9_007_199_254_740_991.0;
+    let number: f64 = number.parse().ok()?;
+    (number.fract() == 0.0 && number.abs() <= EXACT_MAX).then_some(number as i64)
 }
 
 /// Removes the byte order mark that some servers write first.
@@ -76,17 +87,44 @@ pub(crate) struct IncomingMessage<'m> {
     #[serde(borrow, default)]
     pub(crate) result: Option<&'m RawValue>,
     #[serde(borrow, default)]
-    pub(crate) error: Option<IncomingError<'m>>,
+    pub(crate) error: Option<&'m RawValue>,
 }
 
-#[derive(Deserialize)]
-pub(crate) struct IncomingError<'m> {
-    #[serde(default)]
-    pub(crate) code: i64,
-    #[serde(borrow, default)]
-    pub(crate) message: Cow<'m, str>,
-    #[serde(borrow, default)]
-    pub(crate) data: Option<&'m RawValue>,
+impl IncomingMessage<'_> {
+    /// Returns the method of a request or a notification. Some servers repeat that of a request in its answer.
+    pub(crate) fn method(&self) -> Option<&str> {
+        let is_answer = self.id.is_some() && (self.result.is_some() || self.error.is_some());
+        self.method.as_deref().filter(|_| !is_answer)
+    }
+}
+
+/// Reads an error. Some servers write its words alone, or the code as a text.
+pub(crate) fn read_refusal(error: &RawValue) -> UpstreamRefusal {
+    #[derive(Default, Deserialize)]
+    struct ErrorMembers<'e> {
+        #[serde(borrow, default)]
+        code: Option<&'e RawValue>,
+        #[serde(borrow, default)]
+        message: Option<&'e RawValue>,
+        #[serde(borrow, default)]
+        data: Option<&'e RawValue>,
+    }
+    let members = match error.get().starts_with('{') {
+        true => serde_json::from_str(error.get()).unwrap_or_default(),
+        false => ErrorMembers {
+            message: Some(error),
+            ..ErrorMembers::default()
+        },
+    };
+    let words = |words: &RawValue| {
+        serde_json::from_str::<String>(words.get()).unwrap_or_else(|_| words.get().to_owned())
+    };
+    let code = members.code.and_then(|code| whole(bare(code.get())));
+    UpstreamRefusal {
+        code: code.unwrap_or_default(),
+        message: members.message.map(words).unwrap_or_default(),
+        data: members.data.map(ToOwned::to_owned),
+    }
 }
 
 /// The progress of a call, as the server reports it.
@@ -195,3 +233,68 @@ pub(crate) const CLIENT_INFO: &str = concat!(
     env!("CARGO_PKG_VERSION"),
     r#""}"#
 );
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn raw(json: &str) -> &RawValue {
+        serde_json::from_str(json).expect("JSON")
+    }
+
+    #[test]
+    fn ids_are_read_as_servers_repeat_them() {
+        for (id, own) in [
+            ("7", Some(7)),
+            (r#""7""#, Some(7)),
+            ("7.0", Some(7)),
+            ("7e0", Some(7)),
+            (r#""7.0""#, Some(7)),
+            ("7.5", None),
+            ("-7", None),
+            ("[7]", None),
+            ("null", None),
+            (r#""""#, None),
+            (r#""nan""#, None),
+        ] {
+            assert_eq!(own_id(raw(id)), own, "{id}");
+        }
+    }
+
+    #[test]
+    fn the_words_of_an_error_are_read_whatever_its_form() {
+        for (error, code, words) in [
+            (r#"{"code":-32000,"message":"used up"}"#, -32000, "used up"),
+            (
+                r#"{"code":"-32000","message":"used up"}"#,
+                -32000,
+                "used up",
+            ),
+            (
+                r#"{"code":-32000.0,"message":"used up"}"#,
+                -32000,
+                "used up",
+            ),
+            (r#"{"code":"QUOTA","message":"used up"}"#, 0, "used up"),
+            (
+                r#"{"code":null,"message":null,"data":"used up"}"#,
+                0,
+                "used up",
+            ),
+            (
+                r#"{"message":{"text":"used up"}}"#,
+                0,
+                r#"{"text":"used up"}"#,
+            ),
+            (r#""used up""#, 0, "used up"),
+            (r#"["used up"]"#, 0, r#"["used up"]"#),
+        ] {
+            let read = read_refusal(raw(error));
+            assert_eq!(
+                (read.code, read.words()),
+                (code, words.to_owned()),
+                "{error}"
+            );
+        }
+    }
+}

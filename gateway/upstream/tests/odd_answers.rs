@@ -64,8 +64,11 @@ async fn odd(extract::Path(how): extract::Path<String>, method: Method, body: By
         _ => json!({ "content": [] }),
     };
     let mut answer = answer(&request, result);
-    if how == "text-ids" {
-        answer["id"] = answer["id"].to_string().into();
+    match how.as_str() {
+        "text-ids" => answer["id"] = answer["id"].to_string().into(),
+        "fraction-ids" => answer["id"] = json!(answer["id"].as_f64()),
+        "methods" => answer["method"] = request["method"].clone(),
+        _ => {}
     }
     let (json, text) = ("application/json", answer.to_string());
     match how.as_str() {
@@ -81,6 +84,10 @@ async fn odd(extract::Path(how): extract::Path<String>, method: Method, body: By
                 request["id"]
             );
             typed(json, text)
+        }
+        "words" if request["method"] == "tools/call" => {
+            let body = json!({ "jsonrpc": "2.0", "id": request["id"], "error": "quota used up" });
+            typed(json, body.to_string())
         }
         "failing" if request["method"] == "tools/call" => {
             let mut body = refusal(request["id"].clone(), -32603);
@@ -159,9 +166,15 @@ async fn a_server_that_answers_oddly_for_its_era_is_asked_for_the_other() {
 }
 
 #[tokio::test]
-async fn ids_written_as_texts_and_marks_before_answers_are_read() {
+async fn answers_are_read_however_servers_write_their_ids_and_begin() {
     let url = serve().await;
-    for how in ["text-ids", "marked", "marked-stream"] {
+    for how in [
+        "text-ids",
+        "fraction-ids",
+        "methods",
+        "marked",
+        "marked-stream",
+    ] {
         let session = open(format!("{url}/{how}"), EraPreference::Either).await;
         let session = session.unwrap_or_else(|failure| panic!("{how}: {failure}"));
         call(&session, "t").await.expect(how);
@@ -195,6 +208,17 @@ async fn an_error_of_the_protocol_is_read_whatever_the_status_is() {
         refusal.words(),
         r#"unknown: {"reason":"quota of project 7 used up"}"#
     );
+}
+
+#[tokio::test]
+async fn an_error_of_words_alone_is_read() {
+    let session = open(format!("{}/words", serve().await), EraPreference::Legacy)
+        .await
+        .expect("a session");
+    let Err(RequestError::Refused(refusal)) = call(&session, "t").await else {
+        panic!("the server refused");
+    };
+    assert_eq!(refusal.words(), "quota used up");
 }
 
 #[tokio::test]

@@ -21,9 +21,9 @@ use super::{
 };
 use crate::{
     auth::TokenSource,
-    error::{RequestError, UpstreamFailure, UpstreamFailureKind, UpstreamRefusal, one_line},
+    error::{RequestError, UpstreamFailure, UpstreamFailureKind, one_line},
     inbox::UpstreamInbox,
-    message::{IncomingMessage, OutgoingMessage, own_id, without_mark},
+    message::{IncomingMessage, OutgoingMessage, own_id, read_refusal, without_mark},
     settings::UpstreamUrl,
 };
 
@@ -393,6 +393,10 @@ impl HttpLink {
         let is_about_request = message
             .id
             .is_some_and(|own| id.and_then(own_id) == Some(own));
+        // A service in front of the server writes errors of its own, which are texts.
+        let error = error
+            .filter(|error| is_about_request || error.get().starts_with('{'))
+            .map(read_refusal);
         let is_wrong_era = error
             .as_ref()
             .is_some_and(|error| error.code == UNSUPPORTED_VERSION);
@@ -411,11 +415,7 @@ impl HttpLink {
         // A proxy in front of a server has errors of its own, of similar shapes.
         let is_servers = !status.is_server_error() || is_about_request;
         if let Some(error) = error.filter(|_| is_servers) {
-            return RequestError::Refused(UpstreamRefusal {
-                code: error.code,
-                message: error.message.into_owned(),
-                data: error.data.map(ToOwned::to_owned),
-            });
+            return RequestError::Refused(error);
         }
         let cause = format!("it answers {status}");
         if status.is_server_error() && status != StatusCode::NOT_IMPLEMENTED {
