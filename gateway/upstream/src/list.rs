@@ -53,6 +53,13 @@ impl ListReader {
             refused: Vec::new(),
         }
     }
+
+    /// Notes that a list is unknown. It is empty then, and what was published of it stays.
+    fn refuse(&mut self, method: &'static str, note: String) -> Vec<Box<RawValue>> {
+        self.notes.push(note);
+        self.refused.push(method);
+        Vec::new()
+    }
 }
 
 impl UpstreamSession {
@@ -113,6 +120,14 @@ impl UpstreamSession {
         if self.advertises("prompts") {
             listed.prompts = self.list("prompts/list", "prompts", &mut reading).await?;
         }
+        if !["tools", "resources", "prompts"]
+            .iter()
+            .any(|capability| self.advertises(capability))
+        {
+            reading.notes.push(
+                "the server declares no tools, resources or prompts in its capabilities, so it is asked for none".to_owned(),
+            );
+        }
         Ok(UpstreamLists {
             notes: reading.notes,
             refused: reading.refused,
@@ -132,10 +147,10 @@ impl UpstreamSession {
         let expected = || format!("the server to list its {member}");
         let mut items = Vec::new();
         let mut cursors = HashSet::new();
+        // JSON: some servers write numbers.
         let mut cursor: Option<String> = None;
         for _ in 0..bounds.pages_max {
-            let cursor_text = cursor.as_deref().map(message::text);
-            let mut params: Vec<(&str, &str)> = cursor_text
+            let mut params: Vec<(&str, &str)> = cursor
                 .iter()
                 .map(|cursor| ("cursor", cursor.as_str()))
                 .collect();
@@ -165,11 +180,10 @@ impl UpstreamSession {
                 }
                 Err(RequestError::Refused(refusal)) if member != TOOLS => {
                     let (code, message) = (refusal.code, one_line(&refusal.words(), 200));
-                    reading.notes.push(format!(
+                    let note = format!(
                         "the server advertises {member} and answers `{method}` with error {code}: {message}"
-                    ));
-                    reading.refused.push(method);
-                    return Ok(Some(Vec::new()));
+                    );
+                    return Ok(Some(reading.refuse(method, note)));
                 }
                 Err(error) => return Err(error.into_failure(method)),
             };
@@ -183,13 +197,17 @@ impl UpstreamSession {
                     bounds.list_max_bytes
                 ))
             })?;
-            let (found, next) = read_page(&page, member).ok_or_else(|| {
-                UpstreamFailure::new(
-                    UpstreamFailureKind::Protocol,
-                    expected(),
-                    format!("its answer to `{method}` has no list `{member}`"),
-                )
-            })?;
+            let Some((found, next)) = read_page(&page, member) else {
+                let cause = format!("its answer to `{method}` has no list `{member}`");
+                if member == TOOLS {
+                    return Err(UpstreamFailure::new(
+                        UpstreamFailureKind::Protocol,
+                        expected(),
+                        cause,
+                    ));
+                }
+                return Ok(Some(reading.refuse(method, cause)));
+            };
             reading.items = reading.items.checked_sub(found.len()).ok_or_else(|| {
                 too_large(format!(
                     "its lists have more than {} items",
@@ -217,12 +235,48 @@ impl UpstreamSession {
     }
 }
 
-/// Returns the items, and the cursor of the next page. An empty cursor ends the list, as it does for every client.
+/// Returns the items, and the cursor of the next page, JSON. An empty cursor ends the list, as it does for every client.
 fn read_page(page: &RawValue, member: &str) -> Option<(Vec<Box<RawValue>>, Option<String>)> {
     let members: HashMap<String, &RawValue> = serde_json::from_str(page.get()).ok()?;
-    let items = serde_json::from_str(members.get(member)?.get()).ok()?;
-    let next: Option<String> = members
-        .get("nextCursor")
-        .and_then(|next| serde_json::from_str(next.get()).ok());
-    Some((items, next.filter(|next| !next.is_empty())))
+    let items = match members.get(member)?.get() {
+        // Programs that tell no empty list from none, or from an empty object, write it so.
+        "null" | "{}" => Vec::new(),
+        items => serde_json::from_str(items).ok()?,
+    };
+    let next = members.get("nextCursor").map(|next| next.get());
+    let next = next.filter(|next| !matches!(*next, "null" | "false" | r#""""#));
+    Some((items, next.map(str::to_owned)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn page(json: &str) -> Option<(usize, Option<String>)> {
+        let page: &RawValue = serde_json::from_str(json).expect("JSON");
+        read_page(page, TOOLS).map(|(items, next)| (items.len(), next))
+    }
+
+    #[test]
+    fn pages_are_read_as_servers_write_them() {
+        for (json, items, next) in [
+            (r#"{"tools":[{},{}],"nextCursor":"a"}"#, 2, Some(r#""a""#)),
+            (r#"{"tools":[{}],"nextCursor":2}"#, 1, Some("2")),
+            (
+                r#"{"tools":[{}],"nextCursor":{"at":2}}"#,
+                1,
+                Some(r#"{"at":2}"#),
+            ),
+            (r#"{"tools":[{}],"nextCursor":""}"#, 1, None),
+            (r#"{"tools":[],"nextCursor":null}"#, 0, None),
+            (r#"{"tools":[],"nextCursor":false}"#, 0, None),
+            (r#"{"tools":null}"#, 0, None),
+            (r#"{"tools":{}}"#, 0, None),
+        ] {
+            assert_eq!(page(json), Some((items, next.map(str::to_owned))), "{json}");
+        }
+        for json in [r#"{}"#, r#"{"tools":"all"}"#, r#"{"tools":{"a":{}}}"#, "[]"] {
+            assert_eq!(page(json), None, "{json}");
+        }
+    }
 }
