@@ -1,6 +1,7 @@
 //! Content blocks of plugins and servers: only kinds that the protocol defines are passed on.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
+use weir_contracts::metadata;
 
 /// Content blocks of one answer.
 const BLOCKS_MAX: usize = 1_000;
@@ -29,16 +30,80 @@ pub(super) fn checked(content: Value) -> Result<Vec<Value>, String> {
     let Value::Array(blocks) = content else {
         return Err("content is no list of blocks".to_owned());
     };
-    if blocks.len() > BLOCKS_MAX {
-        return Err(format!(
-            "{} content blocks; at most {BLOCKS_MAX}",
-            blocks.len()
-        ));
-    }
+    check_number(&blocks)?;
     for (index, block) in blocks.iter().enumerate() {
         check(block).map_err(|what| format!("content block {index}: {what}"))?;
     }
     Ok(blocks)
+}
+
+fn check_number(blocks: &[Value]) -> Result<(), String> {
+    match blocks.len() {
+        0..=BLOCKS_MAX => Ok(()),
+        number => Err(format!("{number} content blocks; at most {BLOCKS_MAX}")),
+    }
+}
+
+/// Returns the blocks of another server. One that clients would refuse the whole result for is passed on as text, and listed
+/// with the reason.
+pub(super) fn passed_on(content: Value) -> Result<(Vec<Value>, Vec<String>), String> {
+    let mut blocks = match content {
+        Value::Null => Vec::new(),
+        Value::Array(blocks) => blocks,
+        block => vec![block],
+    };
+    check_number(&blocks)?;
+    let mut odd = Vec::new();
+    for (index, block) in blocks.iter_mut().enumerate() {
+        if let Value::String(words) = block {
+            *block = text(words);
+            continue;
+        }
+        mend(block);
+        if let Err(what) = check(block) {
+            odd.push(format!("content block {index}: {what}"));
+            *block = text(&block.to_string());
+        }
+    }
+    Ok((blocks, odd))
+}
+
+/// Mends the messages of a prompt and the contents of a resource of another server.
+pub(super) fn mend_parts(members: &mut Map<String, Value>) {
+    if let Some(Value::Array(messages)) = members.get_mut("messages") {
+        let contents = messages.iter_mut().filter_map(|it| it.get_mut("content"));
+        contents.for_each(mend);
+    }
+    if let Some(Value::Array(contents)) = members.get_mut("contents") {
+        contents.iter_mut().for_each(mend);
+    }
+}
+
+/// Leaves out the members that need not be there and that clients would refuse the block for.
+fn mend(block: &mut Value) {
+    let Value::Object(members) = block else {
+        return;
+    };
+    members.retain(|name, value| match name.as_str() {
+        "text" | "blob" => !value.is_null(),
+        "title" | "description" | "mimeType" => value.is_string(),
+        "size" => value.is_u64(),
+        "_meta" => value.is_object(),
+        "annotations" => replace(value, metadata::annotations),
+        "icons" => replace(value, metadata::icons),
+        _ => true,
+    });
+    if let Some(resource) = members.get_mut("resource") {
+        mend(resource);
+    }
+}
+
+/// Replaces a value by what is read of it. Returns `false` if that is nothing.
+fn replace(value: &mut Value, read: fn(&Value) -> Option<Value>) -> bool {
+    let read = read(value);
+    let is_there = read.is_some();
+    *value = read.unwrap_or_default();
+    is_there
 }
 
 pub(super) fn check(block: &Value) -> Result<(), String> {
@@ -62,5 +127,51 @@ pub(super) fn check(block: &Value) -> Result<(), String> {
             _ => Err("its `resource` has no `uri`, or neither `text` nor `blob`".to_owned()),
         },
         _ => Err(format!("its `type` is none of {}", BLOCKS.join(", "))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_block_that_clients_refuse_is_passed_on_as_text() {
+        let blocks = json!([
+            { "type": "text", "text": "a", "annotations": { "audience": "user" }, "_meta": null },
+            "b",
+            { "type": "video", "url": "https://example.org/a.mp4" },
+            null,
+            { "type": "resource", "resource": { "uri": "a:b", "text": "c", "blob": null, "mimeType": 5 } },
+            { "type": "resource_link", "uri": "a:b", "name": "d", "size": "12", "icons": [{ "src": "file:///e" }] },
+        ]);
+        let (passed, odd) = passed_on(blocks).expect("few blocks");
+        let expected = json!([
+            { "type": "text", "text": "a", "annotations": {} },
+            { "type": "text", "text": "b" },
+            { "type": "text", "text": r#"{"type":"video","url":"https://example.org/a.mp4"}"# },
+            { "type": "text", "text": "null" },
+            { "type": "resource", "resource": { "uri": "a:b", "text": "c" } },
+            { "type": "resource_link", "uri": "a:b", "name": "d" },
+        ]);
+        assert_eq!(Value::Array(passed), expected);
+        let kinds = "its `type` is none of text, image, audio, resource_link, resource";
+        let reason = |index: usize| format!("content block {index}: {kinds}");
+        assert_eq!(odd, [reason(2), reason(3)]);
+    }
+
+    #[test]
+    fn content_that_is_no_list_is_one_block() {
+        for (content, expected) in [
+            (Value::Null, json!([])),
+            (json!("a"), json!([{ "type": "text", "text": "a" }])),
+            (
+                json!({ "type": "text", "text": "a" }),
+                json!([{ "type": "text", "text": "a" }]),
+            ),
+        ] {
+            let (passed, odd) = passed_on(content).expect("few blocks");
+            assert_eq!((Value::Array(passed), odd), (expected, Vec::new()));
+        }
+        assert!(passed_on(Value::Array(vec![Value::Null; 1_001])).is_err());
     }
 }

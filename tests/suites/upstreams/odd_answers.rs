@@ -9,7 +9,7 @@ use axum::{
     routing::post,
 };
 use serde_json::{Value, json};
-use weir_tests::{House, Modern, schema::tool, strangers::hostile, web};
+use weir_tests::{House, Legacy, Modern, schema::tool, strangers::hostile, web};
 
 use super::{code, listed, text, trusted};
 
@@ -29,6 +29,9 @@ async fn answer(Path(how): Path<String>, body: Bytes) -> Response {
         }),
         "tools/list" => json!({ "tools": [{ "name": "echo", "inputSchema": { "type": "object" },
             "description": "Echoes what it is given." }] }),
+        _ if how == "blocks" => {
+            json!({ "content": [{ "type": "video" }], "structuredContent": [1, 2] })
+        }
         _ => json!({ "content": [{ "type": "text", "text": "echoed" }] }),
     };
     let text = json!({ "jsonrpc": "2.0", "id": id, "result": result }).to_string();
@@ -97,6 +100,35 @@ async fn a_server_that_knows_one_era_is_read_however_it_says_so() {
         code == 1 && err.contains("`Content-Encoding: gzip`") && err.contains("\nSteps:"),
         "{err}"
     );
+}
+
+/// One odd part of an answer does not cost the rest, and the revisions before 2026-07-28 know no lists as values.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_client_cannot_take_is_passed_on_as_text() {
+    let base = web::serve(Router::new().route("/{how}", post(answer))).await;
+    let house = House::new().config(&format!(
+        "[upstreams.odd]\nurl = \"{base}/blocks\"\nfirst = \"publish\""
+    ));
+    let gateway = house.serve();
+    let client = Modern::new(gateway.url());
+    listed(&client, "odd_echo").await;
+    let modern = client.call("odd_echo", json!({})).await;
+    assert_eq!(modern["structuredContent"], json!([1, 2]), "{modern}");
+    let legacy = Legacy::open(gateway.url(), "2025-11-25").await;
+    let params = json!({ "name": "odd_echo", "arguments": {} });
+    let older = legacy.ask("tools/call", params).await.result().clone();
+    assert!(older.get("structuredContent").is_none(), "{older}");
+    let note = "Not passed on as the server answered it: content block 0: its `type` is none of text, image, audio, \
+                resource_link, resource.";
+    for result in [modern, older] {
+        let blocks = result["content"].as_array().expect("blocks");
+        let texts: Vec<&str> = blocks
+            .iter()
+            .filter_map(|block| block["text"].as_str())
+            .collect();
+        assert_eq!(texts, ["[1,2]", r#"{"type":"video"}"#, note], "{result}");
+        assert_eq!(result["isError"], false, "{result}");
+    }
 }
 
 /// Servers write the reason of a refusal beside its message.

@@ -12,7 +12,7 @@ use super::{
     shape::{input_required, members},
 };
 use crate::{
-    call::{CallError, ItemOutcome, limits::CallPermit, target::item::ItemCall},
+    call::{CallError, ItemOutcome, blocks, limits::CallPermit, target::item::ItemCall},
     cursor::CursorScope,
 };
 
@@ -60,7 +60,10 @@ pub(in crate::call) fn shape_item(
     let mut members = members(answer.result.get())?;
     let kind = members.shift_remove("resultType");
     match kind.as_ref().and_then(Value::as_str) {
-        None | Some("complete") => Ok(ItemOutcome::Complete(members)),
+        None | Some("complete") => {
+            blocks::mend_parts(&mut members);
+            Ok(ItemOutcome::Complete(members))
+        }
         Some("input_required") => {
             let cursors = call.gateway.cursors();
             input_required(

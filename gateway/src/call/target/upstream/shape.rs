@@ -125,23 +125,25 @@ fn complete(
     if target.publishes_uris {
         uri::publish_uris(&tool.contract, &mut members);
     }
-    let is_error = members
-        .get("isError")
-        .and_then(Value::as_bool)
-        .unwrap_or(false);
+    let is_error = members.get("isError").is_some_and(is_set);
     let structured = members.shift_remove("structuredContent");
     let structured = self::structured(target, structured, is_error, text)?;
-    let content = members
-        .shift_remove("content")
-        .unwrap_or_else(|| Value::Array(Vec::new()));
-    let mut content = blocks::checked(content).map_err(CallError::output_mismatch)?;
-    let has_text = content.iter().any(|block| block["type"] == "text");
+    let content = match members.shift_remove("content") {
+        None if structured.is_none() => others(&members),
+        content => content.unwrap_or_default(),
+    };
+    let (mut content, mut notes) =
+        blocks::passed_on(content).map_err(CallError::output_mismatch)?;
+    // Each note is about a block that became a text.
+    let texts = content.iter().filter(|block| block["type"] == "text");
+    let has_text = texts.count() > notes.len();
     // Most models are shown the blocks alone.
     if let Some(structured) = structured.as_deref().filter(|_| !has_text) {
         content.insert(0, blocks::text(structured));
     }
-    if !odd.is_empty() {
-        content.push(blocks::text(&not_passed_on(odd)));
+    notes.extend(odd.iter().map(described));
+    if !notes.is_empty() {
+        content.push(blocks::text(&not_passed_on(&notes)));
     }
     let content = CallContent::Blocks(Value::Array(content).to_string());
     let mut result = ToolResult::from_content(content, structured, is_error);
@@ -153,18 +155,43 @@ fn complete(
     Ok(result)
 }
 
-/// Lists the parts of an answer that were changed.
-fn not_passed_on(odd: &[JsonError]) -> String {
-    const SHOWN_MAX: usize = 5;
-    let one = |odd: &JsonError| match odd.path.is_empty() {
+/// Reads a flag, which some servers write as a text or a number.
+fn is_set(flag: &Value) -> bool {
+    match flag {
+        Value::Bool(flag) => *flag,
+        Value::String(flag) => flag.eq_ignore_ascii_case("true"),
+        Value::Number(flag) => flag.as_f64() != Some(0.0),
+        _ => false,
+    }
+}
+
+/// Returns the other members of a result as a text: some servers answer a value where the protocol has content.
+fn others(members: &Map<String, Value>) -> Value {
+    let known = ["isError", "resultType", "_meta"];
+    let others = members
+        .iter()
+        .filter(|(name, _)| !known.contains(&name.as_str()));
+    let others: Map<String, Value> = others
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect();
+    match others.is_empty() {
+        true => Value::Null,
+        false => Value::Object(others).to_string().into(),
+    }
+}
+
+fn described(odd: &JsonError) -> String {
+    match odd.path.is_empty() {
         true => odd.message.clone(),
         false => format!("{} at {}", odd.message, odd.path),
-    };
-    let shown: Vec<String> = odd.iter().take(SHOWN_MAX).map(one).collect();
-    format!(
-        "Not passed on as the server answered it: {}.",
-        shown.join("; ")
-    )
+    }
+}
+
+/// Lists the parts of an answer that were changed.
+fn not_passed_on(notes: &[String]) -> String {
+    const SHOWN_MAX: usize = 5;
+    let shown = notes[..notes.len().min(SHOWN_MAX)].join("; ");
+    format!("Not passed on as the server answered it: {shown}.")
 }
 
 /// Returns the members of `_meta` that are passed on.
@@ -199,8 +226,8 @@ fn structured(
             Err(_) if is_error => Ok(None),
             Err(found) => Err(CallError::output_mismatch(found.to_string())),
         },
-        (Some(value @ Value::Object(_)), None) => Ok(Some(value.to_string())),
-        (Some(_), None) => Ok(None),
+        (Some(Value::Null), None) => Ok(None),
+        (Some(value), None) => Ok(Some(value.to_string())),
     }
 }
 
