@@ -1,6 +1,6 @@
 //! The reason why a server could not be used: the expectation, the fact, and the remedy.
 
-use std::fmt;
+use std::{fmt, num::NonZeroU16};
 
 use serde_json::value::RawValue;
 use weir_connections::mask::mask;
@@ -20,6 +20,8 @@ pub struct UpstreamFailure {
     pub scopes: Box<[String]>,
     /// Whether the server may have read something of the request; if not, it may be sent again.
     pub is_handed_over: bool,
+    /// When the server wants to be asked again, if it said so: seconds.
+    pub retry_after_s: Option<NonZeroU16>,
 }
 
 /// The kinds of failures of a request to a server.
@@ -35,6 +37,8 @@ pub enum UpstreamFailureKind {
     NoAccount,
     /// The address knows no such request: not this transport, or not this era.
     NotHere,
+    /// The server takes no more requests for a while.
+    Limited,
     /// The session is over; a new one may be opened.
     SessionOver,
     /// The connection or the process ended.
@@ -51,7 +55,7 @@ impl UpstreamFailureKind {
     pub fn word(self) -> &'static str {
         match self {
             Self::Start => "start",
-            Self::Unreachable | Self::NotHere => "unreachable",
+            Self::Unreachable | Self::NotHere | Self::Limited => "unreachable",
             Self::Access | Self::NoAccount => "access",
             Self::SessionOver | Self::Closed | Self::Cancelled => "closed",
             Self::Timeout => "timeout",
@@ -109,6 +113,7 @@ impl UpstreamFailure {
             steps: Vec::new(),
             scopes: Box::default(),
             is_handed_over: true,
+            retry_after_s: None,
         }
     }
 

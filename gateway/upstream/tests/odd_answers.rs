@@ -85,6 +85,10 @@ async fn odd(extract::Path(how): extract::Path<String>, method: Method, body: By
             );
             typed(json, text)
         }
+        "limited" if request["method"] == "tools/call" => {
+            let wait = [(header::RETRY_AFTER, "7")];
+            (StatusCode::TOO_MANY_REQUESTS, wait, "slow down").into_response()
+        }
         "words" if request["method"] == "tools/call" => {
             let body = json!({ "jsonrpc": "2.0", "id": request["id"], "error": "quota used up" });
             typed(json, body.to_string())
@@ -208,6 +212,19 @@ async fn an_error_of_the_protocol_is_read_whatever_the_status_is() {
         refusal.words(),
         r#"unknown: {"reason":"quota of project 7 used up"}"#
     );
+}
+
+#[tokio::test]
+async fn a_server_that_takes_no_more_requests_says_for_how_long() {
+    let session = open(format!("{}/limited", serve().await), EraPreference::Legacy)
+        .await
+        .expect("a session");
+    let Err(RequestError::Failed(failure)) = call(&session, "t").await else {
+        panic!("it takes none");
+    };
+    assert_eq!(failure.kind, UpstreamFailureKind::Limited, "{failure}");
+    assert_eq!(failure.retry_after_s.map(|seconds| seconds.get()), Some(7));
+    assert!(!failure.is_handed_over, "{failure}");
 }
 
 #[tokio::test]

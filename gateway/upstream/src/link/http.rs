@@ -1,11 +1,11 @@
 //! Streamable HTTP: a POST for each message; the answer is one body or a stream of events.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{collections::HashMap, num::NonZeroU16, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::{
     HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri,
-    header::{ACCEPT, CONTENT_TYPE},
+    header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER},
 };
 use http_body_util::Full;
 use hyper::body::Incoming as Body;
@@ -368,6 +368,7 @@ impl HttpLink {
             404 if has_session => {
                 return session_over("the server ended it").into();
             }
+            429 => return limited(&response).into(),
             300..=399 => {
                 return UpstreamFailure::new(
                     UpstreamFailureKind::Unreachable,
@@ -455,6 +456,29 @@ fn session_over(cause: &str) -> UpstreamFailure {
         cause,
     )
     .before_sending()
+}
+
+/// Returns the failure of a request that the server did not take, with the time after which it takes more.
+fn limited(response: &Response<Body>) -> UpstreamFailure {
+    const SECONDS_MAX: u16 = 3_600;
+    let seconds = response.headers().get(RETRY_AFTER);
+    let seconds = seconds.and_then(|seconds| seconds.to_str().ok()?.trim().parse::<u64>().ok());
+    let seconds = seconds.map(|seconds| {
+        u16::try_from(seconds)
+            .unwrap_or(SECONDS_MAX)
+            .min(SECONDS_MAX)
+    });
+    let failure = UpstreamFailure::new(
+        UpstreamFailureKind::Limited,
+        "the server to take another request",
+        format!("it answers {}", response.status()),
+    )
+    .step("call it less often: `rate` in an overlay bounds the calls of a tool")
+    .before_sending();
+    UpstreamFailure {
+        retry_after_s: seconds.and_then(NonZeroU16::new),
+        ..failure
+    }
 }
 
 /// Returns `true` for what servers say of a session of before their restart where they do not answer 404.

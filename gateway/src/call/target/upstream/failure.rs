@@ -2,7 +2,9 @@
 
 use serde_json::{Map, Value, json as object};
 use weir_schema::json;
-use weir_upstream::{CallFailure, UpstreamFailureKind, UpstreamOperation, UpstreamRefusal};
+use weir_upstream::{
+    CallFailure, UpstreamFailure, UpstreamFailureKind, UpstreamOperation, UpstreamRefusal,
+};
 
 use super::account;
 use crate::{
@@ -63,6 +65,18 @@ pub(super) fn failed(failure: CallFailure, asked: &UpstreamOperation, writes: bo
                     FailureCode::UpstreamError,
                     "The server of this tool answered no result.",
                 ),
+                UpstreamFailureKind::NotHere => CallError::new(
+                    FailureCode::UpstreamError,
+                    format!(
+                        "The server of this tool refused the request: {}.",
+                        failure.cause
+                    ),
+                ),
+                UpstreamFailureKind::Limited => CallError::new(
+                    FailureCode::RateLimited,
+                    "The server of this tool takes no more calls for now.",
+                )
+                .retry_after_ms(wait_ms(&failure)),
                 _ => unavailable("The server of this tool broke off.").retry_after_ms(1_000),
             };
             let outcome = if failure.is_handed_over {
@@ -78,6 +92,13 @@ pub(super) fn failed(failure: CallFailure, asked: &UpstreamOperation, writes: bo
             }
         }
     }
+}
+
+/// Returns when a server that takes no more calls may be called again; in a second, if it does not say.
+fn wait_ms(failure: &UpstreamFailure) -> u32 {
+    failure
+        .retry_after_s
+        .map_or(1_000, |seconds| u32::from(seconds.get()) * 1_000)
 }
 
 /// Returns the URLs that a server of 2025-11-25 refuses for, as a question of the modern era: its caller calls again once they
@@ -174,8 +195,6 @@ fn readable(message: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use weir_upstream::UpstreamFailure;
-
     use super::{super::raw, *};
 
     fn refusal(code: i64, message: &str) -> CallError {
@@ -190,6 +209,39 @@ mod tests {
             as_task: false,
         };
         failed(CallFailure::Refused(refusal), &asked, true)
+    }
+
+    #[test]
+    fn a_server_that_takes_no_more_calls_is_no_failure_of_the_tool() {
+        let asked = UpstreamOperation::Tool {
+            name: "create_issue".into(),
+            arguments: None,
+            as_task: false,
+        };
+        let limited = |seconds| UpstreamFailure {
+            retry_after_s: std::num::NonZeroU16::new(seconds),
+            ..UpstreamFailure::new(UpstreamFailureKind::Limited, "x", "y").before_sending()
+        };
+        for (seconds, wait) in [(7, 7_000), (0, 1_000)] {
+            let error = failed(CallFailure::Failed(limited(seconds)), &asked, true);
+            assert_eq!(
+                (error.code, error.retry_after_ms, error.outcome),
+                (
+                    FailureCode::RateLimited,
+                    Some(wait),
+                    Some(WriteOutcome::None)
+                )
+            );
+        }
+        let refused = UpstreamFailure::new(
+            UpstreamFailureKind::NotHere,
+            "x",
+            "it answers 413 Payload Too Large",
+        );
+        let error = failed(CallFailure::Failed(refused), &asked, false);
+        assert_eq!(error.code, FailureCode::UpstreamError);
+        assert!(error.message.contains("413"), "{}", error.message);
+        assert_eq!(error.retry_after_ms, None);
     }
 
     #[test]
