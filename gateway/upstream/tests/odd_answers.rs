@@ -72,6 +72,7 @@ async fn odd(extract::Path(how): extract::Path<String>, method: Method, body: By
     }
     let (json, text) = ("application/json", answer.to_string());
     match how.as_str() {
+        "untyped" => Response::new(text.into()),
         "marked" => typed(json, format!("\u{feff}{text}")),
         "marked-stream" => typed("text/event-stream", format!("\u{feff}data: {text}\n\n")),
         "compressed" => {
@@ -197,6 +198,14 @@ async fn an_answer_that_is_compressed_is_named_as_that() {
         "{failure}"
     );
     assert!(!failure.steps.is_empty(), "{failure}");
+}
+
+#[tokio::test]
+async fn an_answer_without_a_type_is_named_as_that() {
+    let url = format!("{}/untyped", serve().await);
+    let failure = open(url, EraPreference::Legacy).await.err();
+    let failure = failure.expect("it is not read");
+    assert!(failure.cause.contains("no Content-Type"), "{failure}");
 }
 
 #[tokio::test]

@@ -263,7 +263,7 @@ fn content_type(headers: &HeaderMap) -> Result<(), RpcError> {
     if more || !first.is_some_and(is_json) {
         return Err(RpcError::refused(
             415,
-            "the Content-Type must be application/json",
+            "the Content-Type must be application/json, in UTF-8",
         ));
     }
     let encoded = headers

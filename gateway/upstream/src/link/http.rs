@@ -8,7 +8,7 @@ use http::{
     header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER},
 };
 use http_body_util::Full;
-use hyper::body::Incoming as Body;
+use hyper::body::{Body as _, Incoming as Body};
 use parking_lot::Mutex;
 use serde::de::IgnoredAny;
 use tokio::task::AbortHandle;
@@ -170,7 +170,11 @@ impl HttpLink {
                 Ok(())
             }
             "text/event-stream" => Ok(Box::pin(self.follow(response, message, id)).await?),
-            "" => Err(protocol("it accepts a request and answers nothing").into()),
+            "" => Err(protocol(match response.body().is_end_stream() {
+                true => "it accepts a request and answers nothing",
+                false => "its answer has no Content-Type",
+            })
+            .into()),
             other => Err(protocol(&format!("it answers with `{}`", one_line(other, 60))).into()),
         }
     }
