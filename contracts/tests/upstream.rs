@@ -160,6 +160,40 @@ fn members_of_types_that_clients_refuse_are_left_out() {
     );
 }
 
+#[test]
+fn resources_without_a_scheme_are_left_out() {
+    let uris = [
+        "README.md",
+        "/etc/x",
+        "no uri: at all",
+        "1a:b",
+        "file:///a",
+        "urn:x",
+        "c+d:e",
+    ];
+    let lists: Vec<Value> = uris
+        .iter()
+        .map(|uri| json!({ "uri": uri, "name": "r" }))
+        .collect();
+    let upstream = UpstreamOptions {
+        name: "up",
+        contract: "up",
+        resources: ResourceMode::Pinned,
+        ..UpstreamOptions::default()
+    };
+    let lists = document(&json!({ "tools": [], "resources": lists }));
+    let compiled = compile(&upstream, &lists).expect("a contract");
+    let resources = compiled.contract.resources.iter();
+    let kept: Vec<&str> = resources.map(|resource| resource.uri.as_str()).collect();
+    assert_eq!(kept, ["file:///a", "urn:x", "c+d:e"]);
+    let left_out = messages(&compiled.left_out);
+    assert_eq!(left_out.len(), 4, "{left_out:?}");
+    assert!(
+        left_out.iter().all(|one| one.contains("has no scheme")),
+        "{left_out:?}"
+    );
+}
+
 /// Some clients refuse the whole list for a property whose schema is a flag.
 #[test]
 fn properties_that_are_flags_are_published_as_objects() {

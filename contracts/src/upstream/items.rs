@@ -110,8 +110,10 @@ impl UpstreamCompiler<'_> {
         let mut known = BTreeSet::new();
         let contract = self.contract.to_owned();
         self.each(offer, OfferKind::Resource, |_, item| {
+            let uri = own_uri(item, &mut known)?;
+            check_scheme(&uri)?;
             let resource = ContractResource {
-                uri: own_uri(item, &mut known)?,
+                uri,
                 name: item.name.clone(),
                 title: item.title.clone(),
                 description: item.description.clone(),
@@ -198,6 +200,25 @@ fn own_uri(item: &ParsedEntry, known: &mut BTreeSet<String>) -> Result<String, R
             "/detail",
             "the server lists its URI twice; the first one counts",
         )),
+    }
+}
+
+/// Checks that a URI begins with a scheme: some clients refuse the whole list for a relative one.
+fn check_scheme(uri: &str) -> Result<(), RefusedEntry> {
+    let scheme = uri.split_once(':').map(|(scheme, _)| scheme);
+    let is_scheme = |scheme: &str| {
+        scheme.starts_with(|first: char| first.is_ascii_alphabetic())
+            && scheme
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"+.-".contains(&byte))
+    };
+    match scheme.is_some_and(is_scheme) {
+        true => Ok(()),
+        false => Err(RefusedEntry::new(
+            "/detail",
+            "its URI has no scheme, such as `file:`, and clients refuse a list for it",
+        )
+        .hint("ask its maker for a whole URI")),
     }
 }
 
