@@ -160,6 +160,38 @@ fn members_of_types_that_clients_refuse_are_left_out() {
     );
 }
 
+/// Go writes an empty list as null, PHP an empty object as a list, and many servers write schemas by hand.
+#[test]
+fn keywords_that_say_nothing_of_a_value_do_not_cost_the_tool() {
+    let given = json!({
+        "$schema": null, "type": "object", "required": null,
+        "properties": {
+            "a": { "type": "string", "description": 5, "required": true, "examples": "x", "enum": null },
+            "b": { "type": "array", "items": { "properties": null, "title": null }, "default": null },
+        },
+    });
+    let published = json!({
+        "type": "object",
+        "properties": {
+            "a": { "type": "string" },
+            "b": { "type": "array", "items": {}, "default": null },
+        },
+    });
+    let (contract, notes) = input(&given);
+    assert_eq!(contract.tools[0].input_schema.value(), published);
+    assert!(notes.iter().any(|note| note.contains("null")), "{notes:?}");
+    let (contract, _) = input(&json!({ "type": "object", "properties": [] }));
+    assert_eq!(
+        contract.tools[0].input_schema.value(),
+        json!({ "type": "object" })
+    );
+    // What judges values stays a fault.
+    assert!(
+        refused(&json!({ "properties": { "a": { "type": "any", "title": null } } }))
+            .contains("/type")
+    );
+}
+
 #[test]
 fn resources_without_a_scheme_are_left_out() {
     let uris = [

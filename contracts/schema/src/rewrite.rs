@@ -9,7 +9,7 @@ use crate::{
     keyword::{DEFINITIONS, DEFS, REF, SCHEMA},
     reference::{inline, pointed, pointed_from, stated_in, write_out_reference},
     schema::add_to_all_of,
-    walk::each_inside_mut,
+    walk::{self, SubschemaKind, each_inside_mut},
 };
 
 /// Alternatives at a root, those of alternatives included. More are no help to a reader, and references multiply them.
@@ -166,6 +166,29 @@ pub fn inside(schema: &mut Value, lowered: &mut RewriteReport) {
         members.insert("items".to_owned(), json!({}));
         lowered.tell("lists that do not say what is in them have `\"items\": {}`");
     }
+}
+
+/// Leaves out keywords that are null, those of another type that say nothing of a value, and lists where schemas have names, if
+/// they are empty. Returns `true` if there were some.
+pub fn drop_faults(schema: &mut Value) -> bool {
+    let Value::Object(members) = schema else {
+        return false;
+    };
+    let before = members.len();
+    members.retain(|keyword, value| match keyword.as_str() {
+        "default" | "const" => true,
+        "title" | "description" | "$comment" => value.is_string(),
+        // `"required": true` beside a property is of the third draft.
+        "examples" | "required" => value.is_array(),
+        // PHP writes an empty object so.
+        keyword if walk::inside(keyword) == SubschemaKind::Named => {
+            !value.is_null() && value.as_array().is_none_or(|list| !list.is_empty())
+        }
+        _ => !value.is_null(),
+    });
+    let mut has_faults = members.len() < before;
+    each_inside_mut(members, &mut |schema| has_faults |= drop_faults(schema));
+    has_faults
 }
 
 /// Writes properties that take anything, or nothing, as objects.

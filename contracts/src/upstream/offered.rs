@@ -1,6 +1,10 @@
 //! The items of a document, read back.
 
 use serde_json::{Map, Value};
+use weir_schema::{
+    foreign::{self, SchemaLimits},
+    rewrite,
+};
 
 use crate::{FileProblem, json, metadata, offer::OfferKind};
 
@@ -36,6 +40,8 @@ pub(super) struct ParsedEntry {
 pub(super) struct ParsedSchema {
     pub json: Option<Value>,
     pub error: Option<String>,
+    /// Keywords that cannot be read, and that say nothing of a value, are left out.
+    pub is_mended: bool,
 }
 
 /// Reads a document. Bounds in schemas may be numbers that no reader holds; they are judged where the schema is.
@@ -130,11 +136,23 @@ fn offered(index: usize, item: &Value) -> Option<ParsedEntry> {
 }
 
 fn schema(detail: &Value) -> ParsedSchema {
+    let (json, error) = (detail.get("json"), detail.get("error"));
+    let mended = json.filter(|_| error.is_some()).and_then(mended);
+    let is_mended = mended.is_some();
     ParsedSchema {
-        json: detail.get("json").cloned(),
-        error: detail
-            .get("error")
+        json: mended.or_else(|| json.cloned()),
+        error: error
             .and_then(Value::as_str)
+            .filter(|_| !is_mended)
             .map(str::to_owned),
+        is_mended,
     }
+}
+
+/// Returns a schema that was refused without its faults, if it can be used then.
+fn mended(schema: &Value) -> Option<Value> {
+    let mut schema = schema.clone();
+    let is_usable = rewrite::drop_faults(&mut schema)
+        && foreign::check(&schema.to_string(), &SchemaLimits::default()).is_ok();
+    is_usable.then_some(schema)
 }
