@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer, de::DeserializeOwned};
 use serde_json::value::RawValue;
 use weir_protocol::ProtocolVersion;
 
@@ -131,10 +131,18 @@ pub(crate) fn read_refusal(error: &RawValue) -> UpstreamRefusal {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct UpstreamProgress {
     pub progress: f64,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "if_readable")]
     pub total: Option<f64>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "if_readable")]
     pub message: Option<String>,
+}
+
+/// Reads a member that counts as absent where it is of another type.
+fn if_readable<'de, D: Deserializer<'de>, T: DeserializeOwned>(
+    member: D,
+) -> Result<Option<T>, D::Error> {
+    let value = serde_json::Value::deserialize(member)?;
+    Ok(serde_json::from_value(value).ok())
 }
 
 #[derive(Deserialize)]
@@ -258,6 +266,35 @@ mod tests {
             (r#""nan""#, None),
         ] {
             assert_eq!(own_id(raw(id)), own, "{id}");
+        }
+    }
+
+    #[test]
+    fn progress_is_read_without_what_is_of_another_type_in_it() {
+        for (json, total, message) in [
+            (
+                r#"{"progressToken":7,"progress":1,"total":3,"message":"a","x":1}"#,
+                Some(3.0),
+                Some("a"),
+            ),
+            (
+                r#"{"progressToken":7,"progress":1.0,"total":"3","message":5}"#,
+                None,
+                None,
+            ),
+            (
+                r#"{"progressToken":7,"progress":1,"total":null}"#,
+                None,
+                None,
+            ),
+        ] {
+            let read: ProgressParams<'_> = serde_json::from_str(json).expect("progress");
+            let expected = UpstreamProgress {
+                progress: 1.0,
+                total,
+                message: message.map(str::to_owned),
+            };
+            assert_eq!(read.progress, expected, "{json}");
         }
     }
 
