@@ -205,7 +205,10 @@ impl AuthenticationError {
             }
             Self::Token(fault) if fault.is_of_binding() => fault.words(),
             Self::Token(_) => "the token is not valid",
-            _ => "the key is not valid",
+            Self::Malformed => {
+                "the key is not valid: send it whole, as `Authorization: Bearer weir_…` (on stdio: set WEIR_KEY)"
+            }
+            _ => "the key is not valid: it is unknown, expired or revoked",
         }
     }
 
@@ -242,6 +245,10 @@ impl AuthenticationError {
                 "Bearer realm=\"weir\", ",
                 "error_description=\"A key is needed: send Authorization: Bearer weir_...\""
             ),
+            Self::Malformed => concat!(
+                "Bearer realm=\"weir\", error=\"invalid_token\", ",
+                "error_description=\"The key is not valid: send it whole, as Authorization: Bearer weir_...\""
+            ),
             _ => concat!(
                 "Bearer realm=\"weir\", error=\"invalid_token\", ",
                 "error_description=\"The key is not valid: it is unknown, expired or revoked\""
@@ -254,6 +261,9 @@ impl AuthenticationError {
         match self {
             Self::Missing => "Unauthorized: a key is needed, send Authorization: Bearer weir_...",
             Self::Token(_) => "Unauthorized: the token is not valid",
+            Self::Malformed => {
+                "Unauthorized: the key is not valid, send it whole, as Authorization: Bearer weir_..."
+            }
             _ => "Unauthorized: the key is not valid",
         }
     }

@@ -45,6 +45,28 @@ async fn a_request_at_a_path_of_nothing_is_answered_with_its_id() {
     server.stop().await;
 }
 
+/// A key without its scheme, in quotes or with the scheme twice may be a good one.
+#[tokio::test]
+async fn a_401_says_how_a_key_is_sent_that_came_in_another_form() {
+    let server = Running::with(|config| config.identity.required = true).await;
+    for sent in [
+        "weir_0a",
+        "Token weir_0a",
+        "Bearer \"weir_0a\"",
+        "Bearer Bearer weir_0a",
+    ] {
+        let head = format!("{}\nAuthorization: {sent}", post_head("/mcp", &[]));
+        let got = server.raw(&head, b"{}").await;
+        got.refused(401, -32600, json!(null));
+        let message = got.json()["error"]["message"].to_string();
+        assert!(
+            message.contains("as `Authorization: Bearer weir_…`"),
+            "{sent}: {message}"
+        );
+    }
+    server.stop().await;
+}
+
 /// Clients show the body, the challenge, or only the words beside the status.
 #[tokio::test]
 async fn a_401_says_why_wherever_a_client_looks() {
