@@ -90,7 +90,7 @@ impl<'s> FailureContext<'s> {
                         .into(),
                 );
             }
-            Kind::FalseSchema => {
+            kind if takes_nothing(kind) => {
                 let in_object = json::pointer_tokens(&path)
                     .last()
                     .is_some_and(|token| token.parse::<usize>().is_err());
@@ -388,6 +388,15 @@ fn rank(root: &Value, path: &str) -> ViolationRank {
     ViolationRank {
         is_whole: tokens.is_empty(),
         positions,
+    }
+}
+
+/// Returns `true` for a schema that no value meets, in the two ways to write it.
+fn takes_nothing(kind: &Kind) -> bool {
+    match kind {
+        Kind::FalseSchema => true,
+        Kind::Not { schema } => *schema == json!({}) || *schema == Value::Bool(true),
+        _ => false,
     }
 }
 
