@@ -194,13 +194,15 @@ impl StdioArgs {
 const STDIO_ADVICE: &str = "Name one where the client starts Weir (`weir stdio --config /path/to/weir.toml`), or a spreadsheet or \
                             database (`weir stdio /path/to/prices.csv`)";
 
-/// Returns how the configuration is read at the start and at each reload.
+/// Returns how the configuration is read at the start and at each reload. Where its file is gone at a reload, the reload is
+/// refused: without the file a gateway would ask for no key.
 fn reading(
     file: bool,
-    settings: CliSettings,
+    mut settings: CliSettings,
     config: fn(&CliSettings) -> Result<GatewayConfig, Vec<FileProblem>>,
     listen: Option<SocketAddr>,
 ) -> Read {
+    settings.config = settings.found_file();
     Box::new(move || match file {
         true => Err(vec![FileProblem::new(
             "(command line)",

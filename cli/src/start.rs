@@ -29,11 +29,7 @@ const FILES_FOLDER: &str = "weir-files";
 impl CliSettings {
     /// Reads the file, with flags and environment over it.
     pub(super) fn config(&self) -> Result<GatewayConfig, Vec<FileProblem>> {
-        let file = self
-            .config
-            .clone()
-            .or_else(|| Some(PathBuf::from("weir.toml")).filter(|file| file.exists()));
-        let mut config = match file {
+        let mut config = match self.found_file() {
             Some(file) => config::load(&file)?,
             None => GatewayConfig::bare(Path::new(".")),
         };
@@ -99,6 +95,13 @@ impl CliSettings {
         (folder, problems.into_iter().next())
     }
 
+    /// Returns the file of the configuration that is read: the one that was named, or that of the working folder if it is
+    /// there.
+    pub(super) fn found_file(&self) -> Option<PathBuf> {
+        let found = || Some(PathBuf::from("weir.toml")).filter(|file| file.exists());
+        self.config.clone().or_else(found)
+    }
+
     /// Returns the file of the configuration that is read, or that would be.
     pub(super) fn file(&self) -> PathBuf {
         self.config
@@ -108,7 +111,7 @@ impl CliSettings {
 
     /// Returns `true` if a configuration was named or lies in the working folder.
     pub(super) fn present(&self) -> bool {
-        self.config.is_some() || Path::new("weir.toml").exists()
+        self.found_file().is_some()
     }
 
     /// Reads the configuration of a place that has something to serve. A command in the wrong folder would otherwise leave a

@@ -12,7 +12,7 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use weir_tests::{Admin, House, Modern, foreign, http, place, strangers::hostile};
+use weir_tests::{Admin, Gateway, House, Modern, foreign, http, place, strangers::hostile};
 
 use crate::{built_in, plugins, sample};
 
@@ -541,6 +541,26 @@ async fn a_call_is_tried_as_an_agent_would_make_it() {
         ),
         (Some("1000/s"), Some("data"))
     );
+}
+
+/// A deployment may take the file away for a moment: what it demands, such as a key, is demanded all the same.
+#[tokio::test]
+async fn a_configuration_that_is_gone_is_not_taken_over() {
+    let house = sample::house().config("[identity]\nrequired = true");
+    drop(house.weir(&[])); // it writes the file
+    let mut command = std::process::Command::new(place::binary("weir"));
+    command
+        .args(["serve", "--listen", "127.0.0.1:0", "--log-format", "json"])
+        .env_remove("WEIR_CONFIG")
+        .current_dir(house.path());
+    // No flag names the file: it is the one in the working folder.
+    let gateway = Gateway::start(command);
+    std::fs::remove_file(house.path().join("weir.toml")).expect("the file is there");
+    gateway.signal("HUP");
+    gateway.wait_for_log("configuration refused: weir.toml: cannot be read");
+    let keyless = Modern::new(gateway.url()).request("tools/list", json!({}));
+    let answer = keyless.send().await.expect("an answer");
+    assert_eq!(answer.status().as_u16(), 401);
 }
 
 /// Edits of the configuration are taken over as a whole while calls go on, by SIGHUP and by the API; one that is wrong
