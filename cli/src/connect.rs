@@ -329,17 +329,23 @@ impl FileConnection {
             .map_err(|error| anyhow::Error::new(absent(error.to_string())))?;
         let program = std::env::current_exe()
             .map_err(|error| anyhow::Error::new(absent(error.to_string())))?;
-        let mut arguments = vec![
-            "stdio".to_owned(),
-            "--config".to_owned(),
-            config.display().to_string(),
-        ];
+        // With another path in it, the entry would start nothing.
+        let text = |path: &Path| {
+            path.to_str().map(str::to_owned).ok_or_else(|| {
+                let cause = format!(
+                    "the path {} is not UTF-8, as the client's file is",
+                    path.display()
+                );
+                anyhow::Error::new(absent(cause))
+            })
+        };
+        let mut arguments = vec!["stdio".to_owned(), "--config".to_owned(), text(&config)?];
         if let Some(name) = &self.options.view {
             super::view(&config::load(&config)?, Some(name))?;
             arguments.extend(["--view".to_owned(), name.clone()]);
         }
         Ok(Entry::Command {
-            program: program.display().to_string(),
+            program: text(&program)?,
             arguments,
             key,
         })

@@ -313,7 +313,13 @@ fn folder_of(file: &Path) -> anyhow::Result<PathBuf> {
     let file = file
         .canonicalize()
         .with_context(|| format!("{} cannot be opened", file.display()))?;
-    Ok(file.parent().context("a file lies in a folder")?.to_owned())
+    let folder = file.parent().context("a file lies in a folder")?;
+    anyhow::ensure!(
+        folder.to_str().is_some(),
+        "the path {} is not UTF-8, and that of a connection has to be: move the file",
+        folder.display()
+    );
+    Ok(folder.to_owned())
 }
 
 /// Reads the URL of an endpoint. A query is dropped, since it belongs into the contract.

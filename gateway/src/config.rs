@@ -19,7 +19,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use weir_connections::ConnectionConfig;
 use weir_plugin_host::{INSTANCES_MAX, PluginConfig};
 use weir_policy::DefaultDecision;
@@ -68,12 +68,16 @@ pub struct GatewayConfig {
 #[serde(deny_unknown_fields, default)]
 pub struct FoldersConfig {
     /// Contract files: `*.yaml`, `*.yml`, `*.json`.
+    #[serde(serialize_with = "show_path")]
     pub contracts: PathBuf,
     /// Plugins: `*.wasm`.
+    #[serde(serialize_with = "show_path")]
     pub plugins: PathBuf,
     /// The folder of the state: the database, builds, the audit trail and caches.
+    #[serde(serialize_with = "show_path")]
     pub state: PathBuf,
     /// The folder of compiled plugins; see [`GatewayConfig::compiled_folder`]. Gateways of one user may share it.
+    #[serde(serialize_with = "show_optional_path")]
     pub cache: Option<PathBuf>,
 }
 
@@ -86,6 +90,15 @@ impl Default for FoldersConfig {
             cache: None,
         }
     }
+}
+
+/// Writes a path as people read it: JSON has no form of one that is not UTF-8.
+fn show_path<S: Serializer>(path: &Path, to: S) -> Result<S::Ok, S::Error> {
+    to.collect_str(&path.display())
+}
+
+fn show_optional_path<S: Serializer>(path: &Option<PathBuf>, to: S) -> Result<S::Ok, S::Error> {
+    path.as_deref().map(Path::to_string_lossy).serialize(to)
 }
 
 /// The section `[trust.NAME]`, with a public key that `[plugins.NAME] signed_by` may name.
@@ -101,6 +114,7 @@ pub struct TrustConfig {
 #[serde(deny_unknown_fields, default)]
 pub struct PolicyConfig {
     /// The folder of policies: `*.cedar`, relative to the file.
+    #[serde(serialize_with = "show_path")]
     pub folder: PathBuf,
     pub mode: PolicyMode,
     /// The decision if no policy applies.

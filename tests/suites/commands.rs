@@ -1,8 +1,14 @@
 //! The command line as a whole: its help in groups, and names that it no longer has.
 
-use std::process::{Command, Output};
+use std::{
+    ffi::{OsStr, OsString},
+    fs,
+    os::unix::ffi::OsStrExt as _,
+    path::Path,
+    process::{Command, Output},
+};
 
-use weir_tests::place;
+use weir_tests::{place, read_output};
 
 fn weir(words: &[&str]) -> Output {
     Command::new(place::binary("weir"))
@@ -63,4 +69,49 @@ fn an_old_command_ends_with_2_and_names_the_new_line() {
     let output = weir(&["flatten"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&output.stderr).contains("unrecognized subcommand 'flatten'"));
+}
+
+/// Such a path is written into no file of JSON or TOML: a client would start another one.
+#[test]
+fn a_path_that_is_not_utf8_is_refused_or_read() {
+    let home = tempfile::tempdir().expect("a temporary folder");
+    let folder = home.path().join(OsStr::from_bytes(b"k\xff"));
+    fs::create_dir(&folder).expect("a folder of bytes");
+    fs::write(folder.join("weir.toml"), "").expect("a configuration");
+    fs::write(folder.join("prices.csv"), "sku,price\nA,1\n").expect("a spreadsheet");
+    let run = |inside: &Path, words: &[OsString]| {
+        let mut command = Command::new(place::binary("weir"));
+        command.args(words).current_dir(inside);
+        command.env("HOME", home.path()).env_remove("WEIR_CONFIG");
+        read_output(command.output().expect("weir starts"))
+    };
+    let sheet: OsString = folder.join("prices.csv").into();
+    let config: OsString = folder.join("weir.toml").into();
+    let refused: [Vec<OsString>; 4] = [
+        vec!["call".into(), "--file".into(), sheet.clone()],
+        vec!["serve".into(), sheet.clone()],
+        vec!["draft".into(), sheet],
+        vec![
+            "connect".into(),
+            "cursor".into(),
+            "--config".into(),
+            config.clone(),
+        ],
+    ];
+    for words in refused {
+        let (code, out, err) = run(home.path(), &words);
+        assert!(
+            code == 1 && err.contains("is not UTF-8"),
+            "{words:?}: {code} {out} {err}"
+        );
+    }
+    let (code, _, err) = run(&folder, &["connect".into(), "cursor".into()]);
+    assert!(code == 1 && err.contains("is not UTF-8"), "{err}");
+    assert!(!home.path().join(".cursor").exists(), "nothing is written");
+    let keys = ["keys".into(), "list".into(), "--config".into(), config];
+    let (code, _, err) = run(home.path(), &keys);
+    assert!(
+        code == 1 && err.contains("is `weir serve` running?"),
+        "{err}"
+    );
 }
