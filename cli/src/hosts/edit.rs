@@ -30,8 +30,39 @@ const OF_URLS: [&str; 4] = [
     "bearer_token_env_var",
 ];
 
+/// What a file has beside its text: editors of Windows begin it with a mark, and end each line with two characters.
+struct TextForm {
+    has_mark: bool,
+    has_returns: bool,
+}
+
+impl TextForm {
+    /// Returns the form of a text, and the text without its mark.
+    fn split(text: &str) -> (Self, &str) {
+        let plain = text.strip_prefix('\u{feff}');
+        let form = Self {
+            has_mark: plain.is_some(),
+            has_returns: text.contains("\r\n") && !text.replace("\r\n", "").contains('\n'),
+        };
+        (form, plain.unwrap_or(text))
+    }
+
+    /// Gives an edited text the form back.
+    fn restore(&self, text: String) -> String {
+        let mut text = match self.has_returns {
+            true => text.replace("\r\n", "\n").replace('\n', "\r\n"),
+            false => text,
+        };
+        if self.has_mark {
+            text.insert(0, '\u{feff}');
+        }
+        text
+    }
+}
+
 /// Returns the server as the configuration has it; `None` if it is not in it.
 pub(crate) fn find(host: McpHost, text: &str, name: &str) -> Result<Option<Value>, String> {
+    let (_, text) = TextForm::split(text);
     let config: Value = match host {
         McpHost::Codex => toml::from_str(text).map_err(|error| error.message().to_owned())?,
         _ => jsonc_parser::parse_to_serde_value(text, &Default::default())
@@ -46,6 +77,7 @@ pub(crate) fn put(host: McpHost, text: &str, name: &str, entry: &Value) -> Resul
     let nothing = Map::new();
     let members = entry.as_object().unwrap_or(&nothing);
     let before = find(host, text, name)?.unwrap_or_default();
+    let (form, text) = TextForm::split(text);
     if host == McpHost::Codex {
         let mut document = toml(text)?;
         let servers = document.entry(host.member()).or_insert_with(|| {
@@ -70,7 +102,7 @@ pub(crate) fn put(host: McpHost, text: &str, name: &str, entry: &Value) -> Resul
             }
         }
         merge_table(there, members);
-        return Ok(document.to_string());
+        return Ok(form.restore(document.to_string()));
     }
     let root = json(text)?;
     let object = root.object_value_or_create().ok_or("it is no object")?;
@@ -95,18 +127,19 @@ pub(crate) fn put(host: McpHost, text: &str, name: &str, entry: &Value) -> Resul
     if !text.ends_with('\n') {
         text.push('\n');
     }
-    Ok(text)
+    Ok(form.restore(text))
 }
 
 /// Returns the configuration without the server; `None` if it is not in it.
 pub(crate) fn remove(host: McpHost, text: &str, name: &str) -> Result<Option<String>, String> {
+    let (form, text) = TextForm::split(text);
     if host == McpHost::Codex {
         let mut document = toml(text)?;
         let servers = document
             .get_mut(host.member())
             .and_then(Item::as_table_like_mut);
         let removed = servers.and_then(|servers| servers.remove(name));
-        return Ok(removed.map(|_| document.to_string()));
+        return Ok(removed.map(|_| form.restore(document.to_string())));
     }
     let root = json(text)?;
     let servers = root
@@ -116,7 +149,7 @@ pub(crate) fn remove(host: McpHost, text: &str, name: &str) -> Result<Option<Str
         return Ok(None);
     };
     server.remove();
-    Ok(Some(root.to_string()))
+    Ok(Some(form.restore(root.to_string())))
 }
 
 /// Returns the members that would contradict the entry if they stayed in it. A key is never sent to another host than its
@@ -422,6 +455,34 @@ LANG = "nb"
             assert_eq!(put.as_ref(), Err(&expected), "{text}");
             let removed = remove(McpHost::Cursor, text, "weir");
             assert_eq!(removed.as_ref(), Err(&expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_mark_and_ends_of_lines_of_windows_stay() {
+        let entry = json!({ "command": "/bin/weir" });
+        let codex = "model = \"m\" # kept\r\n[mcp_servers.other]\r\ncommand = \"o\"\r\n";
+        let cursor =
+            "{\r\n  \"mcpServers\": {\r\n    \"other\": { \"command\": \"o\" }\r\n  }\r\n}\r\n";
+        for (host, text) in [(McpHost::Codex, codex), (McpHost::Cursor, cursor)] {
+            for mark in ["", "\u{feff}"] {
+                let text = format!("{mark}{text}");
+                let with = put(host, &text, "weir", &entry).expect("put");
+                assert!(with.starts_with(mark), "{with:?}");
+                assert_eq!(
+                    with.matches('\n').count(),
+                    with.matches("\r\n").count(),
+                    "{with:?}"
+                );
+                assert_eq!(
+                    find(host, &with, "weir"),
+                    Ok(Some(entry.clone())),
+                    "{with:?}"
+                );
+                let without = remove(host, &with, "weir").expect("removed");
+                let without = without.expect("it was there");
+                assert_eq!(without.trim_end(), text.trim_end());
+            }
         }
     }
 
