@@ -3,7 +3,10 @@
 
 use std::collections::BTreeSet;
 
-use jsonc_parser::cst::{CstInputValue, CstNode, CstObject, CstRootNode, ObjectPropName};
+use jsonc_parser::{
+    ParseOptions,
+    cst::{CstInputValue, CstNode, CstObject, CstRootNode, ObjectPropName},
+};
 use serde_json::{Map, Value};
 use toml_edit::{DocumentMut, Item, Table, TableLike};
 
@@ -29,6 +32,20 @@ const OF_URLS: [&str; 4] = [
     "env_http_headers",
     "bearer_token_env_var",
 ];
+
+/// JSON as clients read it. The parser would also take what none of them does, such as members without a comma between them.
+const JSON: ParseOptions = ParseOptions {
+    allow_comments: true,
+    allow_trailing_commas: true,
+    allow_loose_object_property_names: false,
+    allow_missing_commas: false,
+    allow_single_quoted_strings: false,
+    allow_hexadecimal_numbers: false,
+    allow_unary_plus_numbers: false,
+    allow_bare_decimal_point_numbers: false,
+    allow_non_finite_numbers: false,
+    allow_extended_string_escapes: false,
+};
 
 /// What a file has beside its text: editors of Windows begin it with a mark, and end each line with two characters.
 struct TextForm {
@@ -65,8 +82,7 @@ pub(crate) fn find(host: McpHost, text: &str, name: &str) -> Result<Option<Value
     let (_, text) = TextForm::split(text);
     let config: Value = match host {
         McpHost::Codex => toml::from_str(text).map_err(|error| error.message().to_owned())?,
-        _ => jsonc_parser::parse_to_serde_value(text, &Default::default())
-            .map_err(|error| error.to_string())?,
+        _ => jsonc_parser::parse_to_serde_value(text, &JSON).map_err(|error| error.to_string())?,
     };
     Ok(config[host.member()].get(name).cloned())
 }
@@ -236,7 +252,7 @@ fn merge_table(there: &mut dyn TableLike, members: &Map<String, Value>) {
 
 /// Refuses a text with a duplicate member: clients read the last one, and the first one would be edited.
 fn json(text: &str) -> Result<CstRootNode, String> {
-    let root = CstRootNode::parse(text, &Default::default()).map_err(|error| error.to_string())?;
+    let root = CstRootNode::parse(text, &JSON).map_err(|error| error.to_string())?;
     if let Some(twice) = root.value().and_then(|value| member_twice(&value)) {
         return Err(format!("`{twice}` occurs twice in one object: leave one"));
     }
@@ -488,7 +504,16 @@ LANG = "nb"
 
     #[test]
     fn what_is_no_configuration_is_left_alone() {
-        for text in ["[]", "{\"mcpServers\": []}", "{\"mcpServers\": "] {
+        for text in [
+            "[]",
+            "{\"mcpServers\": []}",
+            "{\"mcpServers\": ",
+            "{\"mcpServers\": {\"a\": {} \"b\": {}}}",
+            "{mcpServers: {}}",
+            "{'mcpServers': {}}",
+            "{\"mcpServers\": {}, \"n\": 0x10}",
+            "{\"mcpServers\": {}, \"n\": NaN}",
+        ] {
             assert!(
                 put(McpHost::Cursor, text, "weir", &json!({})).is_err(),
                 "{text}"
