@@ -118,12 +118,18 @@ impl FileConnection {
             );
         }
         if self.options.undo {
+            let _turn = ClientFile::take_turn().map_err(anyhow::Error::new)?;
             return self.undo(&file);
         }
         let reached = self.entry()?;
         let entry = self.client.entry(&reached).map_err(anyhow::Error::new)?;
         // The endpoint may take seconds to answer, and a client that runs writes to its file: it is read after that.
         let needs_key = self.needs_key(&reached) && !hosts::has_key(&entry);
+        // Of two commands at once, the later one would write the file without the entry of the other.
+        let _turn = match self.options.print {
+            true => None,
+            false => Some(ClientFile::take_turn().map_err(anyhow::Error::new)?),
+        };
         let before = file.text().map_err(anyhow::Error::new)?;
         let after = hosts::put(
             self.client,

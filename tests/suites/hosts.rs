@@ -466,6 +466,27 @@ fn what_a_client_writes_while_the_endpoint_is_asked_is_not_lost() {
     }
 }
 
+#[test]
+fn commands_at_once_leave_each_others_entries() {
+    for home in [
+        &Home::of("cursor", HOSTS[2].1),
+        &Home::of("codex", HOSTS[4].1),
+    ] {
+        let names: Vec<String> = (0..6).map(|number| format!("weir-{number}")).collect();
+        std::thread::scope(|scope| {
+            for name in &names {
+                let words = ["connect", home.client, "--name", name.as_str()];
+                let connect = [&words[..], &URL].concat();
+                scope.spawn(move || home.run(&connect));
+            }
+        });
+        let now = home.now();
+        for name in &names {
+            assert!(now.contains(name.as_str()), "{name} is in {now}");
+        }
+    }
+}
+
 /// Each client with a file of projects.
 const PROJECTS: [(&str, &str); 6] = [
     ("claude-code", ".mcp.json"),

@@ -1,7 +1,7 @@
 //! The file of a client's configuration, and the links on the way to it: which are followed, and to what.
 
 use std::{
-    fs,
+    fs::{self, File},
     io::{self, ErrorKind},
     os::unix::fs::MetadataExt as _,
     path::{Component, Path, PathBuf},
@@ -81,13 +81,19 @@ impl ClientFile {
     /// Finds the backup of the file in the user's state folder.
     pub(crate) fn backup(&self, ending: &str) -> Result<Self, UpstreamFailure> {
         let path = self.real_path();
-        let folder = match set("XDG_STATE_HOME") {
-            Some(folder) if folder.is_absolute() => folder,
-            _ => home()?.join(".local/state"),
-        };
         let digest = hex::encode(&Sha256::digest(path.as_os_str().as_encoded_bytes())[..8]);
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        Self::of_user(&folder.join(format!("weir/clients/{digest}-{name}{ending}")))
+        Self::of_user(&state_folder()?.join(format!("{digest}-{name}{ending}")))
+    }
+
+    /// Waits until no other command of the user edits a client's file. The turn ends when what is returned is dropped.
+    pub(crate) fn take_turn() -> Result<File, UpstreamFailure> {
+        let file = Self::of_user(&state_folder()?.join("lock"))?;
+        let lock = || {
+            let (folder, name) = file.folder(HeldFolder::make_inner)?;
+            folder.lock(&name)
+        };
+        lock().map_err(|error: io::Error| file.unwritten(&error))
     }
 
     /// The path for messages.
@@ -172,6 +178,15 @@ impl ClientFile {
             error.to_string(),
         )
     }
+}
+
+/// Returns the folder of what is kept of clients' files.
+fn state_folder() -> Result<PathBuf, UpstreamFailure> {
+    let folder = match set("XDG_STATE_HOME") {
+        Some(folder) if folder.is_absolute() => folder,
+        _ => home()?.join(".local/state"),
+    };
+    Ok(folder.join("weir/clients"))
 }
 
 /// Returns the path without links; a part that is not there yet stays as it is written. A link that leads to nothing is an

@@ -108,6 +108,18 @@ impl HeldFolder {
         written
     }
 
+    /// Opens a file, made where there is none, and waits until no other process has it locked. The lock ends when it is closed.
+    pub fn lock(&self, name: &Path) -> io::Result<File> {
+        let flags = OFlags::RDWR | OFlags::CREATE;
+        let file = match self.open_at(name, flags, mode(0o600)) {
+            Err(error) if self.is_link(name) => return Err(link(&error)),
+            opened => opened?,
+        };
+        hand_over_as(&file, &self.0.metadata()?);
+        file.lock()?;
+        Ok(file)
+    }
+
     /// Removes a file, or a link.
     pub fn remove(&self, name: &Path) -> io::Result<()> {
         unlinkat(&self.0, plain(name)?, AtFlags::empty())?;
@@ -180,6 +192,7 @@ mod tests {
             held.read(Path::new("file"), 10).map(drop),
             held.inner(Path::new("folder")).map(drop),
             held.make_inner(Path::new("folder"), 0o700).map(drop),
+            held.lock(Path::new("file")).map(drop),
         ] {
             let error = refused.expect_err("a link").to_string();
             assert_eq!(error, "it is a link, which is not followed");
