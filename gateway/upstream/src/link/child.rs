@@ -34,6 +34,8 @@ use crate::{
 /// The variables that a child gets of our environment.
 const INHERITED: [&str; 4] = ["PATH", "HOME", "LANG", "TMPDIR"];
 const STDERR_MAX_BYTES: usize = 64 * 1024;
+/// The bytes at the beginning of a text that was cut which may be the rest of a secret.
+const CUT_MAX_BYTES: usize = 8 * 1024;
 /// Messages that wait for a child that does not read.
 const QUEUE_MAX: usize = 64;
 /// The bytes of a large message after which others run: a child may write it as fast as it is read.
@@ -411,12 +413,16 @@ impl StderrTail {
 
     fn text(&self) -> String {
         let bytes: Vec<u8> = self.bytes.lock().iter().copied().collect();
-        let text = String::from_utf8_lossy(&bytes);
-        // The first of many lines may have lost its beginning, and with it that of a secret.
-        let is_cut = bytes.len() == STDERR_MAX_BYTES;
-        let whole = text.split_once('\n').filter(|_| is_cut);
-        let text = whole.map_or(&*text, |(_, whole)| whole);
-        masked(self.given.mask(text).into_owned())
+        let text = self
+            .given
+            .mask(&String::from_utf8_lossy(&bytes))
+            .into_owned();
+        let text = masked(text);
+        match bytes.len() < STDERR_MAX_BYTES {
+            true => text,
+            // A secret whose beginning is gone is not found.
+            false => text[text.ceil_char_boundary(CUT_MAX_BYTES)..].to_owned(),
+        }
     }
 }
 
@@ -425,6 +431,26 @@ mod tests {
     use std::{future::poll_fn, pin::pin};
 
     use super::*;
+
+    #[tokio::test]
+    async fn the_rest_of_a_secret_that_was_cut_is_not_shown() {
+        let secret = "s3cret-of-the-server";
+        let command = UpstreamCommand {
+            environment: std::collections::BTreeMap::from([("TOKEN".into(), secret.into())]),
+            ..UpstreamCommand::default()
+        };
+        // Progress in a terminal is one line, which never ends.
+        for separator in ["\r", "\n"] {
+            let tail = Arc::new(StderrTail::new(&command));
+            let after = format!("{separator}working").repeat(STDERR_MAX_BYTES / 8);
+            let after = &after[..STDERR_MAX_BYTES - secret.len() / 2];
+            let written = format!("{secret}{after}");
+            tail.clone().read(written.as_bytes()).await;
+            let text = tail.text();
+            assert!(after.ends_with(&text), "{}", &text[..40]);
+            assert!(text.len() > STDERR_MAX_BYTES / 2);
+        }
+    }
 
     #[tokio::test]
     async fn lines_are_read_whole_whatever_their_length() {
