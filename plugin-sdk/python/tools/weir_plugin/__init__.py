@@ -8,6 +8,7 @@
 
 import inspect
 import json
+import re
 import traceback
 import types
 import typing
@@ -132,7 +133,7 @@ class Tool:
         self.function, self.requests = function, requests
         self.__doc__ = function.__doc__
         docs = schema.Docs(function.__doc__)
-        hinted = typing.get_type_hints(function, include_extras=True)
+        hinted = _hinted(function)
         self.context, self.parameters = None, []
         for parameter in inspect.signature(function).parameters.values():
             if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
@@ -212,6 +213,19 @@ class Tool:
             raise TypeError(fault)
         if _log:
             _log.write("error", f"The value is left out of the answer: {fault}", LOG_ONLY)
+
+
+def _hinted(function):
+    """The types by name. Where they are texts, as after `from __future__ import annotations`, their names are looked up now."""
+    try:
+        return typing.get_type_hints(function, include_extras=True)
+    except NameError as error:
+        for name, hint in function.__annotations__.items():
+            if isinstance(hint, str) and error.name in re.findall(r"\w+", hint):
+                place = "the answer" if name == "return" else f"`{name}`"
+                raise TypeError(
+                    f"{function.__name__}: {place}: there is no `{error.name}`; import it, and not for type checkers alone") from None
+        raise
 
 
 def _finish(coroutine):
