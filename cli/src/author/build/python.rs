@@ -11,10 +11,14 @@ use super::{PluginProject, command, ended, run, run_and_read, work, world};
 
 const INSTALL_PYTHON: &str = "apt install python3 python3-venv    (version 3.10 or newer)";
 const REQUIREMENTS: &str = "requirements.txt";
+const SOURCE: &str = "app.py";
 /// The bound on the text of an error in the author's own code, behind the line that led to it.
 const ERROR_LINES_MAX: usize = 4;
 
 pub(super) fn build(folder: &PluginProject) -> anyhow::Result<PathBuf> {
+    if !folder.has(SOURCE) {
+        bail!("{SOURCE} is not there: a plugin begins with this file");
+    }
     let work = work(folder)?;
     install(folder, &work.join(REQUIREMENTS))?;
     let built = work.join("plugin.wasm");
@@ -50,15 +54,27 @@ pub(super) fn build(folder: &PluginProject) -> anyhow::Result<PathBuf> {
     Ok(built)
 }
 
-/// Returns an error that the author's file or the SDK raised, with the author's own line that led to it. An error that comes
-/// from a library is of use with all of its frames alone.
+/// Returns an error that the author's file, the SDK or Python's own library raised, with the author's own line that led to it.
+/// An error that comes from a package is of use with all of its frames alone.
 fn authors_error(written: &str) -> Option<String> {
     // The folder is mounted as the first one, and that of the SDK as the second.
     const OWN: &str = "  File \"/0/";
     const SDK: &str = "  File \"/1/weir_plugin/";
-    let (_, traceback) = written.rsplit_once("Traceback (most recent call last):\n")?;
-    let lines: Vec<&str> = traceback.lines().collect();
-    let is_frame = |line: &&&str| line.starts_with("  File \"");
+    const LIBRARY: &str = "  File \"/python/";
+    if let Some((_, missing)) = written.split_once("Error: module 'app' has no attribute '") {
+        let name = missing.split('\'').next()?;
+        let example = match name {
+            "Tools" => "About, Tools = plugin(…)".to_owned(),
+            name => format!("class {name}(exports.{name})"),
+        };
+        return Some(format!("{SOURCE} has no `{name}`: write `{example}`"));
+    }
+    let text = written.split_once("AssertionError: ");
+    let text = text.map_or(written, |(_, text)| text);
+    // What is no Python at all has a place and no way to it.
+    let way = text.rsplit_once("Traceback (most recent call last):\n");
+    let lines: Vec<&str> = way.map_or(text, |(_, way)| way).lines().collect();
+    let is_frame = |line: &&&str| line.starts_with("  File \"") && !line.starts_with(LIBRARY);
     let last = lines.iter().rfind(is_frame)?;
     if !last.starts_with(OWN) && !last.starts_with(SDK) {
         return None;
@@ -178,6 +194,25 @@ mod tests {
         assert_eq!(
             authors_error(syntax).as_deref(),
             Some("app.py, line 3: def f(:\nSyntaxError: invalid syntax")
+        );
+        let indented = "AssertionError:   File \"/0/app.py\", line 9\n    x = 2\nTabError: inconsistent use of tabs\n\n\nCaused by:\n    TabError: inconsistent\n";
+        assert_eq!(
+            authors_error(indented).as_deref(),
+            Some("app.py, line 9: x = 2\nTabError: inconsistent use of tabs")
+        );
+        let of_python = "AssertionError: Traceback (most recent call last):\n  File \"/0/app.py\", line 8, in <module>\n    \
+            @dataclass\n     ^^^^^^^^^\n  File \"/python/dataclasses.py\", line 1370, in dataclass\n    return wrap(cls)\n\
+            ValueError: mutable default <class 'list'> for field x is not allowed\n\n\nCaused by:\n    ValueError: mutable\n";
+        assert_eq!(
+            authors_error(of_python).as_deref(),
+            Some(
+                "app.py, line 8: @dataclass\nValueError: mutable default <class 'list'> for field x is not allowed"
+            )
+        );
+        let forgotten = "AssertionError: AttributeError: module 'app' has no attribute 'Tools'. Did you mean: 'tool'?\n\n\nCaused by:\n";
+        assert_eq!(
+            authors_error(forgotten).as_deref(),
+            Some("app.py has no `Tools`: write `About, Tools = plugin(…)`")
         );
         let of_library = "Traceback (most recent call last):\n  File \"/0/app.py\", line 1, in <module>\n    import x\n  \
             File \"/2/x/__init__.py\", line 1, in <module>\n    import _x\nModuleNotFoundError: No module named '_x'\n";
