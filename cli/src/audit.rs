@@ -10,6 +10,7 @@ use std::{
 use anyhow::Context as _;
 use clap::{Args, Subcommand, ValueEnum};
 use rustix::fs::Access;
+use serde_json::value::RawValue;
 use tempfile::TempDir;
 use weir::config::GatewayConfig;
 use weir_audit::{ArgumentsKey, AuditFilter, ExportFormat, RECORD_KINDS, command, parse_time};
@@ -191,8 +192,8 @@ impl AuditArgs {
     }
 }
 
-/// Writes the digest of the arguments as they are given, and that of their shortest form if it differs: only the client knows
-/// which one it sent.
+/// Writes the digest of the arguments as they are given, and that of the same without spaces if it differs: only the client
+/// knows which one it sent.
 fn digest(arguments: &str, settings: &CliSettings, out: &mut dyn Write) -> Result<(), AppError> {
     let mut text = arguments.to_owned();
     if arguments == "-" {
@@ -200,7 +201,7 @@ fn digest(arguments: &str, settings: &CliSettings, out: &mut dyn Write) -> Resul
         let whole = text.trim_end_matches(['\r', '\n']).len();
         text.truncate(whole);
     }
-    let value = weir_contracts::json::read(&text)
+    serde_json::from_str::<&RawValue>(&text)
         .map_err(|error| anyhow::anyhow!("the arguments are no JSON: {error}"))?;
     let config = settings.config().unwrap_or_else(|_| {
         let mut bare = GatewayConfig::bare(Path::new("."));
@@ -209,11 +210,23 @@ fn digest(arguments: &str, settings: &CliSettings, out: &mut dyn Write) -> Resul
     });
     let key = block_on(arguments_key(&config))??;
     writeln!(out, "{}  as given", key.digest(text.as_bytes()))?;
-    let shortest = value.to_string();
+    let shortest = without_spaces(&text);
     if shortest != text {
         writeln!(out, "{}  without spaces", key.digest(shortest.as_bytes()))?;
     }
     Ok(())
+}
+
+/// Returns JSON without the spaces between its words. Nothing else changes: `1.0` and `\u00e9` stay as a client writes them.
+fn without_spaces(text: &str) -> String {
+    let (mut is_text, mut is_escaped) = (false, false);
+    let is_kept = |character: &char| {
+        let ends = *character == '"' && !is_escaped;
+        is_escaped = is_text && *character == '\\' && !is_escaped;
+        is_text ^= ends;
+        is_text || !matches!(character, ' ' | '\t' | '\n' | '\r')
+    };
+    text.chars().filter(is_kept).collect()
 }
 
 /// Reads the key of the digests. Nothing is made: a state that has none has digested nothing.
@@ -299,6 +312,24 @@ impl From<FilterArgs> for AuditFilter {
             text: asked.text,
             limit: asked.limit,
             before: None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spaces_between_words_are_left_out_alone() {
+        for (text, expected) in [
+            (r#"{ "a" : 1.0, "b": [ 1e2 ] }"#, r#"{"a":1.0,"b":[1e2]}"#),
+            (
+                "{\n\t\"a b\": \"\\u00e9 \\\" \\\\\" ,\r\n \"c\": \"\\/\"}",
+                "{\"a b\":\"\\u00e9 \\\" \\\\\",\"c\":\"\\/\"}",
+            ),
+        ] {
+            assert_eq!(without_spaces(text), expected);
         }
     }
 }

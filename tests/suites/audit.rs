@@ -57,6 +57,15 @@ async fn the_digest_of_arguments_finds_their_calls() {
     };
     assert_eq!(records(&house, &["--text", shortest]).len(), 1, "{out}");
     assert_eq!(records(&house, &["--text", given]).len(), 0, "{out}");
+    // Without its spaces a number is still what the client wrote.
+    let number = json!({"min_elevation_ft": 600.0});
+    Modern::new(gateway.url())
+        .call("list_airports", number)
+        .await;
+    let (_, out, err) = house.run(&["audit", "digest", r#"{ "min_elevation_ft": 600.0 }"#]);
+    let shortest = out.lines().nth(1).and_then(|line| line.split("  ").next());
+    let shortest = shortest.unwrap_or_else(|| panic!("{out}{err}"));
+    assert_eq!(records(&house, &["--text", shortest]).len(), 1, "{out}");
     let (code, out, err) = house.run(&["audit", "digest", "{iata"]);
     assert!(code == 1 && out.is_empty() && err.contains("JSON"), "{err}");
 }
