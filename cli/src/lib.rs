@@ -338,8 +338,19 @@ fn print_failure(failure: &AppError) {
                 eprintln!("{problem}");
             }
         }
-        AppError::Other(error) => eprintln!("weir: {error:#}"),
+        AppError::Other(error) => eprintln!("weir: {}", with_causes(error)),
     }
+}
+
+/// Returns the text of an error with its causes. A cause that an error names itself is not repeated.
+fn with_causes(error: &anyhow::Error) -> String {
+    let mut text = error.to_string();
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        if !text.ends_with(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    text
 }
 
 /// Returns a client for this URL. A proxy of the environment is used for other hosts alone: requests to a Weir on this

@@ -70,6 +70,17 @@ async fn the_digest_of_arguments_finds_their_calls() {
     assert!(code == 1 && out.is_empty() && err.contains("JSON"), "{err}");
 }
 
+#[test]
+fn a_cause_is_named_once() {
+    let house = sample::house();
+    let (code, _, err) = house.run(&["audit", "verify", "--folder", "weir.toml"]);
+    assert_eq!(
+        (code, err.matches("Not a directory").count()),
+        (1, 1),
+        "{err}"
+    );
+}
+
 /// A copy of a state, as a backup or another machine's disk is, may not be written by who looks something up in it.
 #[tokio::test]
 async fn the_digest_is_found_in_a_state_that_cannot_be_written() {
