@@ -2,7 +2,7 @@
 //! folder; no gateway needs to run.
 
 use std::{
-    io::{BufWriter, Write},
+    io::{self, BufWriter, ErrorKind, StdoutLock, Write},
     path::{Path, PathBuf},
     process::ExitCode,
 };
@@ -135,7 +135,7 @@ enum AuditExportFormat {
 
 impl AuditArgs {
     pub(super) fn run(self) -> Done {
-        let mut out = BufWriter::new(std::io::stdout().lock());
+        let mut out = BufWriter::new(AuditOutput(io::stdout().lock()));
         let done = match self.command {
             AuditCommand::Verify(verify) => match verify.run(&mut out)? {
                 true => ExitCode::SUCCESS,
@@ -189,6 +189,34 @@ impl AuditArgs {
         };
         out.flush()?;
         Ok(done)
+    }
+}
+
+/// The output of a command, which ends where it cannot be written: the trail that it reads is not at fault.
+struct AuditOutput(StdoutLock<'static>);
+
+impl AuditOutput {
+    fn end<T>(done: io::Result<T>) -> io::Result<T> {
+        match done {
+            // A write that was interrupted is tried again.
+            Err(error)
+                if !matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::Interrupted) =>
+            {
+                eprintln!("weir: the output cannot be written: {error}");
+                std::process::exit(1);
+            }
+            done => done,
+        }
+    }
+}
+
+impl Write for AuditOutput {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        Self::end(self.0.write(bytes))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Self::end(self.0.flush())
     }
 }
 

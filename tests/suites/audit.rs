@@ -70,6 +70,30 @@ async fn the_digest_of_arguments_finds_their_calls() {
     assert!(code == 1 && out.is_empty() && err.contains("JSON"), "{err}");
 }
 
+/// A disk that is full where the output goes says nothing of the trail.
+#[tokio::test]
+async fn an_output_that_cannot_be_written_is_no_fault_of_the_trail() {
+    let house = sample::house();
+    let gateway = house.serve();
+    Modern::new(gateway.url())
+        .call("lookup_airport", json!({"iata": "OSL"}))
+        .await;
+    for words in [
+        &["audit", "query"][..],
+        &["audit", "tail"],
+        &["audit", "export"],
+        &["audit", "verify"],
+        &["audit", "digest", "{}"],
+    ] {
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full");
+        let mut command = house.weir(words);
+        command.stdout(full.expect("a device that is full"));
+        let (code, _, err) = read_output(command.output().expect("weir starts"));
+        let expected = "weir: the output cannot be written: No space left on device (os error 28)";
+        assert_eq!((code, &*err), (1, expected), "{words:?}");
+    }
+}
+
 #[test]
 fn a_cause_is_named_once() {
     let house = sample::house();
