@@ -3,7 +3,8 @@
 //!
 //! Every secret that a configuration resolves is learned here ([`learn`]), and every text of others is masked here before it
 //! leaves ([`mask`], [`masked`]). A secret is found as it is, with escapes of JSON or of URLs, several layers of both
-//! included, and inside base64. Values that are as short as words are not secrets here ([`is_long_enough`]).
+//! included, and inside base64, in one line or more. Values that are as short as words are not secrets here
+//! ([`is_long_enough`]).
 
 use std::{
     borrow::Cow,
@@ -18,7 +19,7 @@ use base64::{
     engine::{GeneralPurpose, GeneralPurposeConfig},
     prelude::{BASE64_STANDARD_NO_PAD, BASE64_URL_SAFE_NO_PAD},
 };
-use memchr::{memchr, memchr_iter, memchr2};
+use memchr::{memchr, memchr_iter, memchr3};
 use parking_lot::RwLock;
 
 /// The text in place of a secret.
@@ -28,6 +29,8 @@ const LENGTH_MIN: usize = 8;
 const SECRETS_MAX: usize = 1_024;
 /// Layers of escapes that are looked through: JSON in a text of JSON, or a URL in it, has two.
 const LAYERS_MAX: usize = 3;
+/// The shortest line of base64 that goes on in the next one: programs break it after 60, 64 or 76 characters.
+const LINE_MIN: usize = 60;
 /// The shortest value of a reference that is a secret without being named like one.
 const UNNAMED_LENGTH_MIN: usize = 16;
 /// Words of a header's or a variable's name that say that its value is a secret.
@@ -369,22 +372,37 @@ impl SecretMask {
         found
     }
 
-    /// Returns `true` if a character of a secret may be escaped in a text. Most escapes are of quotes and line ends, which most
-    /// secrets do not have.
+    /// Returns `true` if a character of a secret may be escaped in a text, or a line end be in it. Most escapes are of quotes and
+    /// line ends, which most secrets do not have.
     fn may_hide(&self, text: &[u8]) -> bool {
         let mut backslashes = memchr_iter(b'\\', text);
         let is_of_any = |at: usize| matches!(text.get(at + 1), Some(b'u' | b'/'));
-        memchr(b'%', text).is_some() || backslashes.any(|at| self.is_escaped || is_of_any(at))
+        memchr(b'%', text).is_some()
+            || backslashes.any(|at| self.is_escaped || is_of_any(at) || ends_line(&text[..at]))
+            || memchr_iter(b'\n', text).any(|at| ends_line(without_return(&text[..at])))
     }
+}
+
+/// Returns `true` if a text ends in a line of base64 that may go on in the next one.
+fn ends_line(text: &[u8]) -> bool {
+    let is_base64 = |byte: &u8| byte.is_ascii_alphanumeric() || b"+/-_".contains(byte);
+    let line = text.len().checked_sub(LINE_MIN).map(|at| &text[at..]);
+    line.is_some_and(|line| line.iter().rev().all(is_base64))
+}
+
+fn without_return(text: &[u8]) -> &[u8] {
+    text.strip_suffix(b"\r").unwrap_or(text)
 }
 
 /// Decodes the escapes of one layer.
 fn unescaped(text: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut units = UnitScanner::new(text);
-    while let Some(next) = memchr2(b'\\', b'%', &text[units.at..]) {
-        bytes.extend_from_slice(&text[units.at..units.at + next]);
-        units.at += next;
+    while let Some(next) = memchr3(b'\\', b'%', b'\n', &text[units.at..]) {
+        // The end of a line may be two bytes.
+        let plain = without_return(&text[units.at..units.at + next]);
+        bytes.extend_from_slice(plain);
+        units.at += plain.len();
         if let Some(unit) = units.next() {
             bytes.extend_from_slice(unit.bytes());
         }
@@ -405,7 +423,7 @@ fn merged(mut ranges: Vec<Range<usize>>) -> Vec<Range<usize>> {
     merged
 }
 
-/// One byte, or one escape of JSON or of a URL.
+/// One byte, one escape of JSON or of a URL, or the end of a line within base64, which has no bytes.
 struct TextUnit {
     place: Range<usize>,
     bytes: [u8; 4],
@@ -454,6 +472,16 @@ impl<'t> UnitScanner<'t> {
         Some((char::from(byte), 2))
     }
 
+    /// Returns the length of the end of a line of base64 at the place.
+    fn line_end(&self) -> Option<usize> {
+        let length = match &self.text[self.at..] {
+            [b'\r', b'\n', ..] => 2,
+            [b'\n', ..] => 1,
+            _ => return None,
+        };
+        ends_line(&self.text[..self.at]).then_some(length)
+    }
+
     fn hex(&self, at: usize, length: usize) -> Option<u32> {
         let digits = self.text.get(at..at + length)?;
         digits.iter().try_fold(0, |number, digit| {
@@ -480,6 +508,7 @@ impl Iterator for UnitScanner<'_> {
                 Some((character, taken)) => (character.encode_utf8(&mut bytes).len(), taken),
                 None => (1, 1),
             },
+            b'\r' | b'\n' => self.line_end().map_or((1, 1), |taken| (0, taken)),
             _ => (1, 1),
         };
         self.at += taken;
@@ -541,6 +570,30 @@ mod tests {
                     masked.contains(MASK) && masked.len() < 12,
                     "{encoded}: {masked}"
                 );
+            }
+        }
+    }
+
+    #[test]
+    fn a_secret_is_found_across_the_lines_of_base64() {
+        const SECRET: &str = "sk-live-7f+22/and-so-on";
+        for line in [60, 64, 76] {
+            for before in 30..60 {
+                let plain = format!("{}{SECRET}{}", "k".repeat(before), "z".repeat(60));
+                let encoded = BASE64_STANDARD_NO_PAD.encode(plain);
+                let lines: Vec<&str> = encoded
+                    .as_bytes()
+                    .chunks(line)
+                    .map(|line| std::str::from_utf8(line).expect("ASCII"))
+                    .collect();
+                for end in ["\n", "\r\n", "\\n", "\\r\\n"] {
+                    let masked = masked_by(&[SECRET], &format!("a\n{}{end}b", lines.join(end)));
+                    let joined = masked.replace(end, "");
+                    assert!(joined.contains(MASK), "{masked}");
+                    for form in forms(SECRET) {
+                        assert!(!joined.contains(&form[..8]), "{form}: {masked}");
+                    }
+                }
             }
         }
     }
@@ -618,6 +671,7 @@ mod tests {
             "",
             "plain",
             r#"{"a":"\n%20\u00e9"}"#,
+            "a\r\nb\n",
             "%",
             "\\",
             "\\u12",
