@@ -269,10 +269,13 @@ fn basic(value: &str) -> Option<String> {
     (pair.contains(':') && !pair.contains(char::is_control)).then_some(pair)
 }
 
-/// Returns the forms in which a secret is found: as it is, and inside base64, where its first byte is the first, second or
-/// third of a group. Characters that its neighbours decide are left out.
+/// Returns the forms in which a secret is found: as it is, as a form of the web writes its blanks, and inside base64, where
+/// its first byte is the first, second or third of a group. Characters that its neighbours decide are left out.
 fn forms(secret: &str) -> Vec<String> {
     let mut forms = vec![secret.to_owned()];
+    if secret.contains(' ') {
+        forms.push(secret.replace(' ', "+"));
+    }
     for before in 0..3 {
         let bytes = [&[0; 2][..before], secret.as_bytes()].concat();
         let (start, end) = ((before * 8).div_ceil(6), bytes.len() * 8 / 6);
@@ -595,6 +598,13 @@ mod tests {
                     }
                 }
             }
+        }
+    }
+
+    #[test]
+    fn a_blank_in_a_form_of_the_web_is_a_plus() {
+        for text in ["q=correct+horse%21&b=1", "q=correct%20horse!&b=1"] {
+            assert_eq!(masked_by(&["correct horse!"], text), "q=***&b=1");
         }
     }
 
