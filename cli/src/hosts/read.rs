@@ -23,6 +23,8 @@ pub(super) fn servers(file: &Path, text: &str) -> Result<BTreeMap<String, Value>
         )
         .step("let the client itself read it, and mend what it complains of")
     };
+    // Editors of Windows begin a text with this mark.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let config: Value = match is_toml(file) {
         true => toml::from_str(text).map_err(|error| broken(error.message().to_owned()))?,
         false => jsonc_parser::parse_to_serde_value::<Value>(text, &Default::default())
@@ -279,6 +281,10 @@ mod tests {
                 "{\"context_servers\": /* Zed */ {\"s\": {\"command\": \"s\"}}}",
             ),
             ("a.toml", "[mcp_servers.s]\ncommand = \"s\"\n"),
+            (
+                "a.json",
+                "\u{feff}{\"mcpServers\": {\"s\": {\"command\": \"s\"}}}",
+            ),
         ];
         for (file, text) in cases {
             let found = servers(Path::new(file), text).expect(text);
