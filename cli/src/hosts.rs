@@ -4,7 +4,11 @@ mod edit;
 mod file;
 mod read;
 
-use std::path::{Path, PathBuf};
+use std::{
+    fs::File,
+    io::{self, ErrorKind, Read as _},
+    path::{Path, PathBuf},
+};
 
 use clap::ValueEnum;
 use serde_json::Value;
@@ -15,6 +19,7 @@ use weir::client_entry::{KEY, McpClient};
 
 pub(super) use self::edit::{find, put, remove};
 pub(super) use self::file::ClientFile;
+use self::file::unreadable;
 pub(super) use self::read::expanded;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -141,7 +146,9 @@ fn server_as(
     name: &str,
     target: fn(&Value, &Path) -> Result<UpstreamTarget, UpstreamFailure>,
 ) -> Result<UpstreamTarget, UpstreamFailure> {
-    let files = match McpHost::from_str(from, true) {
+    let host = McpHost::from_str(from, true);
+    let is_client = host.is_ok();
+    let files = match host {
         Ok(host) => host
             .project_file()
             .into_iter()
@@ -152,6 +159,10 @@ fn server_as(
     let mut known = Vec::new();
     let mut read = Vec::new();
     for file in &files {
+        // A project may come from elsewhere: a pipe in it is never read to its end.
+        if is_client && file.exists() && !file.is_file() {
+            return Err(unreadable(file, "it is no file"));
+        }
         let Some(text) = text(file)? else { continue };
         read.push(file.display().to_string());
         let servers = read::servers(file, &text)?;
@@ -201,26 +212,19 @@ const TEXT_MAX_BYTES: u64 = 16 << 20;
 
 /// Returns the text of a configuration; `None` if there is no such file.
 pub(super) fn text(file: &Path) -> Result<Option<String>, UpstreamFailure> {
-    let unreadable = |cause: String| {
-        UpstreamFailure::new(
-            UpstreamFailureKind::Start,
-            format!("{} to be readable", file.display()),
-            cause,
-        )
+    let failed = |error: io::Error| unreadable(file, &error.to_string());
+    let opened = match File::open(file) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        opened => opened.map_err(failed)?,
     };
-    match std::fs::metadata(file) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(unreadable(error.to_string())),
-        Ok(about) if about.len() > TEXT_MAX_BYTES => {
-            return Err(unreadable(format!(
-                "it has more than {TEXT_MAX_BYTES} bytes"
-            )));
-        }
-        Ok(_) => {}
+    let mut text = String::new();
+    let mut bounded = opened.take(TEXT_MAX_BYTES + 1);
+    let bytes = bounded.read_to_string(&mut text).map_err(failed)?;
+    if bytes as u64 > TEXT_MAX_BYTES {
+        let cause = format!("it has more than {TEXT_MAX_BYTES} bytes");
+        return Err(unreadable(file, &cause));
     }
-    std::fs::read_to_string(file)
-        .map(Some)
-        .map_err(|error| unreadable(error.to_string()))
+    Ok(Some(text))
 }
 
 pub(super) fn is_toml(file: &Path) -> bool {

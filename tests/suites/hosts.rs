@@ -554,6 +554,17 @@ fn a_link_of_a_project_is_not_followed() {
     }
 }
 
+/// A cloned repository may hold a pipe, or a link to a device, that is never read to its end.
+#[test]
+fn what_is_no_file_in_a_project_is_not_read() {
+    let home = Home::of("cursor", HOSTS[2].1);
+    let project = home.folder.path().join("project");
+    fs::create_dir_all(project.join(".cursor")).expect("a project");
+    symlink("/dev/null", project.join(".cursor/mcp.json")).expect("a link");
+    let (is_ok, out, err) = home.try_in(&project, &["extract", "notes", "--from", "cursor"]);
+    assert!(!is_ok && err.contains("it is no file"), "{out}{err}");
+}
+
 /// The text of a project's file is kept in the user's state folder, where the project does not take it along.
 #[test]
 fn a_project_is_connected_and_left_as_it_was() {

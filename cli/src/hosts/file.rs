@@ -207,7 +207,7 @@ fn split_at_last_there(path: &Path) -> (&Path, &Path) {
     (there, path.strip_prefix(there).unwrap_or(path))
 }
 
-fn unreadable(file: &Path, cause: &str) -> UpstreamFailure {
+pub(super) fn unreadable(file: &Path, cause: &str) -> UpstreamFailure {
     let expected = format!("{} to be readable", file.display());
     UpstreamFailure::new(UpstreamFailureKind::Start, expected, cause)
 }
