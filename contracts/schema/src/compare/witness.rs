@@ -17,6 +17,8 @@ use crate::{json::pointer_tokens, validate};
 const LENGTH_MAX: u64 = 2_000;
 /// Values tried at one place.
 const TRIES_MAX: usize = 400;
+/// Values within those made of one object or of repeated items: of a wide object only some members are tried.
+const VALUES_MAX: usize = 200_000;
 
 /// Both whole schemas, compiled.
 pub struct WitnessProver {
@@ -335,12 +337,24 @@ fn lists(source: &Value, target: &Value, values: &mut Vec<Value>) {
                 ("maxItems", length.into()),
             ],
         ));
-        values.push(Value::Array(vec![
-            item.clone();
-            usize::try_from(length.min(200))
-                .unwrap_or_default()
-        ]));
+        let times = usize::try_from(length.min(200)).unwrap_or_default();
+        if weight(&item).saturating_mul(times) <= VALUES_MAX / 8 {
+            values.push(Value::Array(vec![item.clone(); times]));
+        }
     }
+}
+
+/// Returns the number of values in a value, itself included.
+fn weight(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => 1 + items.iter().map(weight).sum::<usize>(),
+        Value::Object(members) => weight_of(members),
+        _ => 1,
+    }
+}
+
+fn weight_of(members: &Map<String, Value>) -> usize {
+    1 + members.values().map(weight).sum::<usize>()
 }
 
 /// Returns the counts at and around every limit.
@@ -397,7 +411,13 @@ fn objects(source: &Value, target: &Value, values: &mut Vec<Value>) {
             .map_or(Some("a".into()), example)
     };
     let mut growing = base.clone();
+    let mut left = VALUES_MAX;
     for name in names {
+        let times = if described(name).is_none() { 20 } else { 3 };
+        let Some(rest) = left.checked_sub(times * weight_of(&growing)) else {
+            break;
+        };
+        left = rest;
         let mut less = base.clone();
         less.shift_remove(name);
         values.push(less.into());
@@ -427,7 +447,32 @@ fn objects(source: &Value, target: &Value, values: &mut Vec<Value>) {
         {
             let Some(value) = one_more.clone() else { break };
             map.insert(fresh(&map), value);
+            let Some(rest) = left.checked_sub(weight_of(&map)) else {
+                break;
+            };
+            left = rest;
             values.push(map.clone().into());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_tried_of_a_wide_schema_is_bounded() {
+        let names: Vec<String> = (0..3_000).map(|number| format!("n{number}")).collect();
+        let properties: Map<String, Value> = names
+            .iter()
+            .map(|name| (name.clone(), json!({ "type": "integer" })))
+            .collect();
+        let wide = json!({ "type": "object", "properties": properties, "required": names });
+        let open = json!({ "type": "object", "required": names, "minProperties": 3_000 });
+        let list = json!({ "type": "array", "items": wide, "minItems": 150 });
+        for schema in [&wide, &open, &list] {
+            let within = candidates(schema, schema).iter().map(weight).sum::<usize>();
+            assert!(within < 3 * VALUES_MAX, "{within} values");
         }
     }
 }

@@ -144,18 +144,13 @@ impl<'s> ExampleBuilder<'s> {
                     .all("enum")
                     .all(|other| other.as_array().is_some_and(|all| all.contains(value)))
             };
-            let mut named: Vec<&Value> = values
-                .iter()
-                .filter(|value| !value.is_null())
-                .filter(allowed)
-                .collect();
-            named.extend(
+            let all = |is_null: bool| {
                 values
                     .iter()
-                    .filter(|value| value.is_null())
-                    .filter(allowed),
-            );
-            return named.get(nth).map(|&value| value.clone());
+                    .filter(move |value| value.is_null() == is_null)
+            };
+            let mut named = all(false).chain(all(true)).filter(allowed);
+            return named.nth(nth).cloned();
         }
         let given = merged.get("default").into_iter().chain(
             merged
