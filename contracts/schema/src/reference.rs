@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     json::{percent_decoded, percent_encoded, push_pointer},
-    keyword::{ALL_OF, ANCHORS, DEFINITIONS, DEFS, ID, REF, SCHEMA},
+    keyword::{ALL_OF, ANCHORS, DEFINITIONS, DEFS, ID, REF, REFERENCES, SCHEMA},
     schema::add_to_all_of,
     walk::{each_inside, each_inside_mut},
 };
@@ -136,9 +136,13 @@ fn anchored<'s>(schema: &'s Value, name: &str, depth: usize) -> Option<&'s Value
 /// The names in a document, for a schema with many references.
 pub struct NamedSchemas<'s> {
     root: &'s Value,
+    /// The first schema with an anchor, and the first one in each document inside.
     anchors: HashMap<&'s str, &'s Value>,
+    inner_anchors: HashMap<(*const Value, &'s str), &'s Value>,
     /// Schemas with an `$id`, in the order of the document.
     identified: Vec<(&'s str, &'s Value)>,
+    /// The document inside that a schema with a reference belongs to: references that begin with `#` lead into it.
+    inner_documents: HashMap<*const Value, &'s Value>,
     lookups: usize,
 }
 
@@ -148,50 +152,77 @@ impl<'s> NamedSchemas<'s> {
         let mut names = Self {
             root,
             anchors: HashMap::new(),
+            inner_anchors: HashMap::new(),
             identified: Vec::new(),
+            inner_documents: HashMap::new(),
             lookups: 0,
         };
-        names.collect(root);
+        names.collect(root, root);
         names
     }
 
-    fn collect(&mut self, schema: &'s Value) {
+    fn collect(&mut self, schema: &'s Value, mut document: &'s Value) {
         match schema {
             Value::Object(members) => {
+                if let Some(Value::String(id)) = members.get(ID) {
+                    self.identified.push((id.trim_end_matches('#'), schema));
+                    if !id.starts_with('#') {
+                        document = schema;
+                    }
+                }
+                let is_inner = !std::ptr::eq(document, self.root);
                 for keyword in ANCHORS {
                     if let Some(Value::String(name)) = members.get(keyword) {
                         self.anchors.entry(name).or_insert(schema);
+                        if is_inner {
+                            let place = (std::ptr::from_ref(document), name.as_str());
+                            self.inner_anchors.entry(place).or_insert(schema);
+                        }
                     }
                 }
-                if let Some(Value::String(id)) = members.get(ID) {
-                    self.identified.push((id.trim_end_matches('#'), schema));
+                if is_inner
+                    && REFERENCES
+                        .iter()
+                        .any(|keyword| members.contains_key(*keyword))
+                {
+                    let place = std::ptr::from_ref(schema);
+                    self.inner_documents.insert(place, document);
                 }
-                members.values().for_each(|inner| self.collect(inner));
+                members
+                    .values()
+                    .for_each(|inner| self.collect(inner, document));
             }
-            Value::Array(items) => items.iter().for_each(|inner| self.collect(inner)),
+            Value::Array(items) => items.iter().for_each(|inner| self.collect(inner, document)),
             _ => {}
         }
     }
 
-    /// Returns what a reference names. The error says that there are too many of them.
-    pub fn target(&mut self, reference: &str) -> Result<Option<&'s Value>, String> {
+    /// Returns what a reference of a schema names. The error says that there are too many of them.
+    pub fn target(&mut self, schema: &Value, reference: &str) -> Result<Option<&'s Value>, String> {
         let (address, fragment) = reference.split_once('#').unwrap_or((reference, ""));
         self.lookups += 1 + self.identified.len() * usize::from(!address.is_empty());
         if self.lookups > LOOKUPS_MAX {
             return Err("it has too many references".to_owned());
         }
         let root = match address.is_empty() {
-            true => Some(self.root),
+            true => {
+                let place = std::ptr::from_ref(schema);
+                Some(*self.inner_documents.get(&place).unwrap_or(&self.root))
+            }
             false => self
                 .identified
                 .iter()
                 .find(|(id, _)| is_meant(id, address))
                 .map(|(_, schema)| *schema),
         };
-        Ok(match fragment.is_empty() || fragment.starts_with('/') {
-            true => root.and_then(|root| root.pointer(&percent_decoded(fragment))),
-            false => self.anchors.get(fragment).copied(),
-        })
+        if fragment.is_empty() || fragment.starts_with('/') {
+            return Ok(root.and_then(|root| root.pointer(&percent_decoded(fragment))));
+        }
+        let inner = root.and_then(|root| {
+            let place = (std::ptr::from_ref(root), fragment);
+            self.inner_anchors.get(&place).copied()
+        });
+        Ok(inner.or_else(|| self.anchors.get(fragment).copied()))
     }
 }
 
@@ -220,7 +251,7 @@ pub fn member_parts<'s>(
         }
         parts.push(members);
         if let Some(reference) = stated_in(members) {
-            open.extend(names.target(reference)?);
+            open.extend(names.target(schema, reference)?);
         }
         if let Some(Value::Array(all)) = members.get(ALL_OF) {
             open.extend(all);

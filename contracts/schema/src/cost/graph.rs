@@ -201,13 +201,14 @@ impl<'s> GraphBuilder<'s> {
             return Ok(node);
         };
         for (keyword, value) in members {
-            self.keyword(keyword, value, &mut node)?;
+            self.keyword(schema, keyword, value, &mut node)?;
         }
         Ok(node)
     }
 
     fn keyword(
         &mut self,
+        schema: &Value,
         keyword: &str,
         value: &'s Value,
         node: &mut SchemaNode,
@@ -219,7 +220,7 @@ impl<'s> GraphBuilder<'s> {
         };
         match (keyword, value) {
             (REF | DYNAMIC_REF | RECURSIVE_REF, Value::String(reference)) => {
-                if let Some(target) = self.names.target(reference)? {
+                if let Some(target) = self.names.target(schema, reference)? {
                     let target = self.id(target);
                     node.same.push((SchemaLink::Whole, target));
                     match keyword {

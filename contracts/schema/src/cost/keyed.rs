@@ -67,7 +67,7 @@ fn is_object_alone<'s>(names: &mut NamedSchemas<'s>, mut arm: &'s Value) -> Resu
         let Some(reference) = stated_in(members).filter(|_| is_reference) else {
             return Ok(false);
         };
-        let Some(target) = names.target(reference)? else {
+        let Some(target) = names.target(arm, reference)? else {
             return Ok(false);
         };
         arm = target;

@@ -71,6 +71,33 @@ fn schemas_that_apply_another_one_exponentially_often_are_refused() {
     }
 }
 
+/// What `#/$defs/d0` names in a document inside is not what it names at the root.
+#[test]
+fn references_lead_into_the_document_that_they_are_written_in() {
+    let explodes = chain(30, |next| json!({ "allOf": [next, next] }));
+    let mut anchored = json!({});
+    for level in 0..30 {
+        let next = json!({ "$ref": format!("#d{}", level + 1) });
+        let definition = json!({ "$anchor": format!("d{level}"), "allOf": [next, next] });
+        anchored[format!("d{level}")] = definition;
+    }
+    anchored["d30"] = json!({ "$anchor": "d30" });
+    let plain: serde_json::Map<String, Value> = (0..30)
+        .map(|level| {
+            (
+                format!("d{level}"),
+                json!({ "$anchor": format!("d{level}") }),
+            )
+        })
+        .collect();
+    for (start, definitions) in [("#/$defs/d0", &explodes["$defs"]), ("#d0", &anchored)] {
+        let inner = json!({ "$id": "urn:inner", "$ref": start, "$defs": definitions });
+        let schema = json!({ "$defs": plain, "properties": { "a": inner } });
+        let why = SchemaCost::measure(&schema).expect_err("2^30 steps");
+        assert!(why.contains(&STEPS_MAX.to_string()), "{why}");
+    }
+}
+
 #[test]
 fn references_that_never_end_are_refused() {
     let schemas = [
