@@ -21,15 +21,16 @@ const TABLE: &str = "SELECT c.oid::int8 AS oid, c.relkind::text AS kind FROM pg_
     WHERE c.oid = to_regclass($1) AND c.relkind IN ('r', 'p', 'f', 'v', 'm')";
 
 /// The columns of a table, or the members of a composite. Domains appear as the type they stand on, as they do in an
-/// answer. A time that is infinite unless it is given is one that is shown as null. `members` is the composite that the
+/// answer. `int2vector` is among the arrays of the catalogue but is spelled otherwise, so that the spelling tells what an
+/// array is. A time that is infinite unless it is given is one that is shown as null. `members` is the composite that the
 /// column, or an element of its array, is.
 const COLUMNS: &str = "SELECT a.attname::text AS name, \
-    CASE WHEN b.typcategory = 'A' AND b.typelem <> 0 \
+    CASE WHEN b.typoutput = 'pg_catalog.array_out'::regproc AND b.typelem <> 0 \
          THEN (CASE WHEN e.typnamespace = 'pg_catalog'::regnamespace THEN e.typname::text \
                ELSE format_type(e.oid, NULL) END) || '[]' \
          WHEN b.typtype = 'b' AND b.typnamespace = 'pg_catalog'::regnamespace THEN b.typname::text \
          ELSE format_type(b.oid, NULL) END AS native, \
-    CASE WHEN b.typcategory = 'A' AND b.typelem <> 0 THEN e.typrelid ELSE b.typrelid END::int8 AS members, \
+    CASE WHEN b.typoutput = 'pg_catalog.array_out'::regproc AND b.typelem <> 0 THEN e.typrelid ELSE b.typrelid END::int8 AS members, \
     a.attndims::int4 AS dimensions, \
     (a.attnotnull OR t.typnotnull) AND NOT (b.typcategory = 'D' \
         AND coalesce(pg_get_expr(d.adbin, d.adrelid) LIKE '%infinity%', false)) AS required, \

@@ -444,6 +444,36 @@ fn odd_values_of_postgresql_do_not_end_a_list() {
     assert!(outline(&view.expect("described")).contains("homes:List"));
 }
 
+/// The catalogue counts these among the arrays, which they are not spelled as: a list with one ended.
+#[test]
+fn vectors_of_postgresql_are_texts() {
+    let both = Both::filled(
+        "",
+        "CREATE TABLE vectors (id int PRIMARY KEY, twos int2vector, oids oidvector); INSERT INTO vectors VALUES (1, '1 2', '7'), (2, '', NULL);",
+    );
+    let query = Query {
+        columns: ["id", "twos", "oids"].map(str::to_owned).to_vec(),
+        order: vec![Order::parse("id")],
+        limit: 9,
+        ..Query::default()
+    };
+    for settings in [
+        r#"{"connection":"db","table":"vectors"}"#,
+        r#"{"connection":"db","query":"SELECT id, twos, oids FROM vectors"}"#,
+    ] {
+        let page = both.on(Which::Postgresql, || {
+            SqlAdapter::open(settings, &describe(settings)?)?
+                .read(&query)
+                .map(show)
+        });
+        let records: Value = serde_json::from_str(&page.expect(settings).0).expect("JSON");
+        assert_eq!(
+            records,
+            json!([{"id": 1, "twos": "1 2", "oids": "7"}, {"id": 2, "twos": "", "oids": null}])
+        );
+    }
+}
+
 /// A value that is shown as null is null in conditions and orders, in a zone of any kind.
 #[test]
 fn dates_beyond_the_value_table_are_among_the_nulls() {

@@ -68,11 +68,12 @@ pub(super) fn described(body: &RowDescriptionBody) -> io::Result<Vec<PostgresqlC
     body.fields().map(column).collect()
 }
 
-/// An array is named by its elements. What comes with the server has its short name (`int4`, not `integer`).
+/// An array is named by its elements; `int2vector` is none, since it is spelled otherwise. What comes with the server has its
+/// short name (`int4`, not `integer`).
 pub(super) const TYPES: &str = "SELECT kind.oid, named.oid, named.typname, named.oid::regtype, kind.typtype = 'e', \
     named.oid <> kind.oid \
     FROM pg_catalog.pg_type AS kind JOIN pg_catalog.pg_type AS named ON named.oid = \
-    CASE WHEN kind.typtype = 'b' AND kind.typcategory = 'A' THEN kind.typelem ELSE kind.oid END \
+    CASE WHEN kind.typtype = 'b' AND kind.typoutput = 'pg_catalog.array_out'::regproc THEN kind.typelem ELSE kind.oid END \
     WHERE kind.oid = ANY ($1::oid[])";
 
 pub(super) fn type_of(row: &Row) -> Option<(u32, PostgresqlType)> {
