@@ -702,6 +702,39 @@ fn every_column_of_an_answer_may_be_null() {
     );
 }
 
+/// Only the first answer had columns, so that what the others say was lost.
+#[test]
+fn each_answer_of_success_has_its_columns() {
+    let content =
+        |schema: &str| format!(r#"{{"content": {{"application/json": {{"schema": {schema}}}}}}}"#);
+    let done = content(
+        r#"{"type": "object", "properties": {"id": {"type": "integer"}, "state": {"type": "string"}}}"#,
+    );
+    let begun = content(
+        r#"{"type": "object", "properties": {"job": {"type": "string"}, "state": {"type": "boolean"}}}"#,
+    );
+    let list = content(r#"{"type": "array", "items": {}}"#);
+    for (answers, returns) in [
+        (
+            format!(r#"{{"201": {done}, "202": {begun}, "204": {{}}}}"#),
+            "returns: { id: integer, state: json, job: string }",
+        ),
+        (
+            format!(r#"{{"200": {done}, "201": {done}}}"#),
+            "returns: { id: integer, state: string }",
+        ),
+        (
+            format!(r#"{{"200": {done}, "201": {list}}}"#),
+            r#"returns: { result: { type: json, nullable: true, at: "" } }"#,
+        ),
+    ] {
+        let operation = format!(r#"{{"responses": {answers}}}"#);
+        let document = document_of("/a", "post", &operation);
+        let imported = import(&document, &ImportOptions::default()).expect("a contract");
+        assert!(imported.contract.contains(returns), "{}", imported.contract);
+    }
+}
+
 /// Returns the check of the only argument of the only tool of a document with this body and these schemas.
 fn body_check(
     dialect: &str,

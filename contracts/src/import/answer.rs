@@ -51,7 +51,7 @@ pub(super) fn read_response<'d>(
             .into_iter()
             .flatten()
     };
-    let found = successes.iter().find_map(|(_, response)| {
+    let mut found = successes.iter().filter_map(|(_, response)| {
         let exact = contents(response).find(|(media, _)| plain_media(media) == "application/json");
         let close = || {
             contents(response).find(|(media, _)| {
@@ -62,7 +62,7 @@ pub(super) fn read_response<'d>(
             .or_else(close)
             .map(|(media, content)| (*response, media, content))
     });
-    let Some((response, media, content)) = found else {
+    let Some((response, media, content)) = found.next() else {
         answer.response = successes.first().map(|(_, response)| *response);
         let media: Vec<&String> = successes
             .iter()
@@ -72,15 +72,26 @@ pub(super) fn read_response<'d>(
         answer.untold = media.first().map(|media| (*media).clone());
         return Ok(answer);
     };
+    let others: Vec<&Value> = found
+        .filter_map(|(_, _, content)| content.get("schema"))
+        .collect();
     answer.response = Some(response);
     answer.accept = Some(media.as_str())
         .filter(|media| !media.starts_with("application/json") && !media.contains('*'));
     let schema = document.resolved(content.get("schema").unwrap_or(&Value::Null))?;
     answer.is_list = schema.get("type").is_some_and(|kind| kind == "array");
     let (mut members, mut left) = (Vec::new(), SCHEMAS_MAX);
-    if members_of(document, schema, 0, &mut left, &mut members)
-        && (1..=COLUMNS_MAX).contains(&members.len())
-    {
+    let mut is_plain =
+        members_of(document, schema, 0, &mut left, &mut members) && !members.is_empty();
+    // A service that answers 201 here and 202 there has the columns of both.
+    for schema in others {
+        let mut others = Vec::new();
+        is_plain &= document
+            .resolved(schema)
+            .is_ok_and(|schema| members_of(document, schema, 0, &mut left, &mut others));
+        add_members(others, &mut members);
+    }
+    if is_plain && members.len() <= COLUMNS_MAX {
         // Each may be null, whatever the document says: what a service answers once it has done something must reach its
         // caller, or it is done again.
         let columns = members.into_iter();
@@ -95,6 +106,20 @@ pub(super) fn read_response<'d>(
         );
     }
     Ok(answer)
+}
+
+/// Adds the members of another answer. One that both have, of different types, may be anything.
+fn add_members<'d>(
+    others: Vec<(&'d str, &'static str)>,
+    members: &mut Vec<(&'d str, &'static str)>,
+) {
+    for (name, kind) in others {
+        match members.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, known)) if *known != kind => *known = "json",
+            Some(_) => {}
+            None => members.push((name, kind)),
+        }
+    }
 }
 
 /// Collects name and type. Returns `false` if the members do not say everything, or
