@@ -8,7 +8,7 @@ mod result;
 mod value;
 
 use std::{
-    cell::RefCell,
+    cell::{Cell, RefCell},
     collections::{HashMap, HashSet},
 };
 
@@ -131,7 +131,14 @@ impl RecordChecker {
 
     /// Reads a JSON array of objects as the guest wrote it; returns each record's canonical JSON text.
     pub fn records(&self, json: &str) -> Result<Vec<String>, OutputMismatch> {
-        let walk = OutputWalk::default();
+        self.read_records(json, false)
+    }
+
+    fn read_records(&self, json: &str, reads_digits: bool) -> Result<Vec<String>, OutputMismatch> {
+        let walk = OutputWalk {
+            reads_digits,
+            ..OutputWalk::default()
+        };
         let mut deserializer = serde_json::Deserializer::from_str(json);
         let read = RecordsSeed {
             checker: self,
@@ -140,7 +147,11 @@ impl RecordChecker {
         }
         .deserialize(&mut deserializer);
         let read = read.and_then(|records| deserializer.end().map(|()| records));
-        read.map_err(|error| self.mismatch(walk, &error, true))
+        match (read, walk.marked(json)) {
+            (Ok(_), Some(marked)) => self.read_records(&marked, true),
+            (Ok(records), None) => Ok(records),
+            (Err(error), _) => Err(self.mismatch(walk, &error, true)),
+        }
     }
 
     /// Reads the records of a page whose adapter may say how many others a condition could not judge:
@@ -168,7 +179,7 @@ impl RecordChecker {
 
     /// Reads one JSON object.
     pub fn record(&self, json: &str) -> Result<CheckedRecord, OutputMismatch> {
-        let mismatch = match self.read_record(json) {
+        let mismatch = match self.read_record(json, false) {
             Ok(record) => return Ok(record),
             Err(mismatch) => mismatch,
         };
@@ -177,7 +188,7 @@ impl RecordChecker {
         }
         // The reader itself ends at a number that is not finite, and at half a character.
         let mended = self.is_lenient.then(|| json::mended(json)).flatten();
-        match mended.and_then(|mended| self.read_record(&mended).ok()) {
+        match mended.and_then(|mended| self.read_record(&mended, false).ok()) {
             Some(mut record) => {
                 let what = "a number is not finite, or a text holds half a character";
                 record.odd.push((String::new(), what.to_owned()));
@@ -216,9 +227,10 @@ impl RecordChecker {
         })
     }
 
-    fn read_record(&self, json: &str) -> Result<CheckedRecord, OutputMismatch> {
+    fn read_record(&self, json: &str, reads_digits: bool) -> Result<CheckedRecord, OutputMismatch> {
         let walk = OutputWalk {
             is_lenient: self.is_lenient,
+            reads_digits,
             ..OutputWalk::default()
         };
         let mut deserializer = serde_json::Deserializer::from_str(json);
@@ -229,12 +241,13 @@ impl RecordChecker {
         }
         .deserialize(&mut deserializer);
         let read = read.and_then(|record| deserializer.end().map(|()| record));
-        match read {
-            Ok(json) => Ok(CheckedRecord {
+        match (read, walk.marked(json)) {
+            (Ok(_), Some(marked)) => self.read_record(&marked, true),
+            (Ok(json), None) => Ok(CheckedRecord {
                 json,
                 odd: walk.odd.into_inner(),
             }),
-            Err(error) => Err(self.mismatch(walk, &error, false)),
+            (Err(error), _) => Err(self.mismatch(walk, &error, false)),
         }
     }
 
@@ -283,6 +296,10 @@ struct OutputWalk {
     /// The place, filled from the inside outwards while an error leaves.
     place: RefCell<Vec<String>>,
     is_lenient: bool,
+    /// Texts behind [`json::DIGITS_MARK`] are integers of more than 64 bits.
+    reads_digits: bool,
+    /// A whole number beyond ±(2^53−1) was read as a double.
+    has_large_double: Cell<bool>,
     /// Columns, empty while they are read, and what of them was not passed on.
     odd: RefCell<Vec<(String, String)>>,
 }
@@ -296,6 +313,13 @@ impl OutputWalk {
     fn fail<E: serde::de::Error>(&self, fault: OutputFault) -> E {
         self.fault.borrow_mut().get_or_insert(fault);
         E::custom("refused")
+    }
+
+    /// Returns the text that was read with the digits of its integers, if some were rounded.
+    fn marked(&self, json: &str) -> Option<String> {
+        (self.has_large_double.get() && !self.reads_digits)
+            .then(|| json::with_marked_digits(json))
+            .flatten()
     }
 
     /// Notes that a part of the value that is read is not passed on.

@@ -376,6 +376,40 @@ proptest! {
 }
 
 /// An operation that has run cannot be undone: an odd value is dropped alone, and the rest of the answer is kept.
+/// An integer of more than 64 bits was the nearest double, without a word.
+#[test]
+fn integers_of_any_length_keep_their_digits() {
+    const WEI: &str = "1234567890123456789012";
+    let fields = shape(json!([
+        { "key": "i", "type": "integer", "nullable": true },
+        { "key": "j", "type": "json" },
+        { "key": "n", "type": "number" },
+    ]))
+    .fields;
+    let columns: Vec<String> = fields.iter().map(|field| field.key.clone()).collect();
+    let record = format!(r#"{{"i":-{WEI},"j":{{"wei":[{WEI},1e300,"{WEI}"]}},"n":{WEI}}}"#);
+    let checked = RecordChecker::for_fields(&fields, &columns)
+        .record(&record)
+        .expect("it passes");
+    let expected = format!(
+        r#"{{"i":-{WEI},"j":{{"wei":[{WEI},1e+300,"{WEI}"]}},"n":1.2345678901234568e+21}}"#
+    );
+    assert_eq!((checked.json, checked.odd), (expected, Vec::new()));
+
+    let any = shape(json!([{ "key": "j", "type": "json" }]));
+    let checker = RecordChecker::new(&any, &["j".to_owned()]);
+    let records = format!(r#"[{{"j":{WEI}}},{{"j":1e300}}]"#);
+    let expected = [format!(r#"{{"j":{WEI}}}"#), r#"{"j":1e+300}"#.to_owned()];
+    assert_eq!(checker.records(&records).expect("they pass"), expected);
+    // A text that begins with the mark of such digits stays a text.
+    let marked = format!("[{{\"j\":[\"\u{10fffe}1\",{WEI}]}}]");
+    let rounded = "{\"j\":[\"\u{10fffe}1\",1.2345678901234568e+21]}";
+    assert_eq!(checker.records(&marked).expect("it passes"), [rounded]);
+    let whole = shape(json!([{ "key": "i", "type": "integer" }]));
+    let checker = RecordChecker::new(&whole, &["i".to_owned()]);
+    assert!(checker.records(&format!(r#"[{{"i":{WEI}}}]"#)).is_err());
+}
+
 /// A list where an object was promised was all null without a word.
 #[test]
 fn a_result_that_is_no_object_is_null_and_told() {

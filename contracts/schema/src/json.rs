@@ -125,6 +125,15 @@ pub fn mended(text: &str) -> Option<String> {
     mend::mended(text)
 }
 
+/// What stands before the digits of an integer in [`with_marked_digits`]: a code point that is no character.
+pub const DIGITS_MARK: char = '\u{10fffe}';
+
+/// Writes integers of more than 64 bits, which a reader of numbers would round, as texts behind [`DIGITS_MARK`]; `None` if there
+/// are none.
+pub fn with_marked_digits(text: &str) -> Option<String> {
+    mend::marked(text)
+}
+
 /// Reads what the gateway itself wrote around a document, which may be a few levels deeper than the document was.
 pub fn read_kept(text: &str) -> Result<Value, JsonError> {
     let (value, faults) = read_to(text, KEPT_DEPTH_MAX);

@@ -147,6 +147,49 @@ impl<'c> OutputSeed<'c, '_> {
     }
 }
 
+impl OutputSeed<'_, '_> {
+    /// Takes a text; with its quotes as it is if `is_plain`.
+    fn text<E: serde::de::Error>(self, value: &str, is_plain: bool) -> Result<(), E> {
+        if self.walk.reads_digits
+            && let Some(digits) = value.strip_prefix(json::DIGITS_MARK)
+        {
+            return self.digits(digits);
+        }
+        if let Some(fault) = self.fault_of(value) {
+            return self.unfit(fault);
+        }
+        match is_plain {
+            true => {
+                self.out.push(b'"');
+                self.out.extend_from_slice(value.as_bytes());
+                self.out.push(b'"');
+            }
+            false => write_text(self.out, value),
+        }
+        Ok(())
+    }
+
+    /// Takes an integer of more than 64 bits.
+    fn digits<E: serde::de::Error>(self, digits: &str) -> Result<(), E> {
+        match self.kind.kind {
+            shape::ValueType::Integer if !self.walk.is_lenient => {
+                self.refused("an integer outside ±(2^53−1)")
+            }
+            shape::ValueType::Json | shape::ValueType::Integer => {
+                self.out.extend_from_slice(digits.as_bytes());
+                Ok(())
+            }
+            shape::ValueType::Number => {
+                match write_number(self.out, digits.parse().unwrap_or(f64::INFINITY)) {
+                    true => Ok(()),
+                    false => self.refused("a number that is not finite"),
+                }
+            }
+            _ => self.mistyped("a number"),
+        }
+    }
+}
+
 impl<'de> DeserializeSeed<'de> for OutputSeed<'_, '_> {
     type Value = ();
 
@@ -192,6 +235,9 @@ impl<'de> Visitor<'de> for OutputSeed<'_, '_> {
     }
 
     fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<(), E> {
+        if value.fract() == 0.0 && value.abs() > json::INTEGER_MAX as f64 {
+            self.walk.has_large_double.set(true);
+        }
         match self.kind.kind {
             shape::ValueType::Json | shape::ValueType::Integer
                 if value.fract() == 0.0 && value.abs() <= json::INTEGER_MAX as f64 =>
@@ -215,22 +261,12 @@ impl<'de> Visitor<'de> for OutputSeed<'_, '_> {
     }
 
     fn visit_str<E: serde::de::Error>(self, value: &str) -> Result<(), E> {
-        if let Some(fault) = self.fault_of(value) {
-            return self.unfit(fault);
-        }
-        write_text(self.out, value);
-        Ok(())
+        self.text(value, false)
     }
 
     /// Takes a borrowed text. It is lent only if the JSON has no escape in it: then it is in its one form already.
     fn visit_borrowed_str<E: serde::de::Error>(self, value: &'de str) -> Result<(), E> {
-        if let Some(fault) = self.fault_of(value) {
-            return self.unfit(fault);
-        }
-        self.out.push(b'"');
-        self.out.extend_from_slice(value.as_bytes());
-        self.out.push(b'"');
-        Ok(())
+        self.text(value, true)
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<(), A::Error> {

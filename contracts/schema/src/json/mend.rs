@@ -5,14 +5,40 @@ const DIGITS_MIN: usize = 19;
 
 /// Returns `true` if an integer is written with all its digits and takes more than 64 bits.
 pub(super) fn has_long_integer(text: &str) -> bool {
-    let is_long = |number: &str| {
-        number.len() >= DIGITS_MIN
-            && !number.contains(['.', 'e', 'E'])
-            && number.parse::<i64>().is_err()
-            && number.parse::<u64>().is_err()
-    };
     LenientTokenizer(text)
         .any(|token| matches!(token, LenientToken::Number(number) if is_long(number)))
+}
+
+fn is_long(number: &str) -> bool {
+    number.len() >= DIGITS_MIN
+        && !number.contains(['.', 'e', 'E'])
+        && number.parse::<i64>().is_err()
+        && number.parse::<u64>().is_err()
+}
+
+/// Writes each integer of more than 64 bits as a text behind [`super::DIGITS_MARK`]; `None` if there is none, or if a text has
+/// the mark already.
+pub(super) fn marked(text: &str) -> Option<String> {
+    let has_mark =
+        || text.contains(super::DIGITS_MARK) || text.to_ascii_lowercase().contains("\\udbff");
+    if !has_long_integer(text) || has_mark() {
+        return None;
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    for token in LenientTokenizer(text) {
+        match token {
+            LenientToken::Number(number) if is_long(number) => {
+                out.push('"');
+                out.push(super::DIGITS_MARK);
+                out.push_str(number);
+                out.push('"');
+            }
+            LenientToken::String(text) | LenientToken::Number(text) | LenientToken::Other(text) => {
+                out.push_str(text)
+            }
+        }
+    }
+    Some(out)
 }
 
 /// Writes numbers that are not finite as null, and lone surrogates as U+FFFD; `None` if there are none.
