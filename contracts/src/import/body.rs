@@ -1,6 +1,7 @@
 //! Turns the body of a request into arguments: its members one by one, or all of it as one.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
+use weir_schema::reference::stated;
 
 use super::{
     discriminator::SchemaDiscriminator,
@@ -19,6 +20,9 @@ pub(super) struct ImportedBody<'d> {
     /// Places below the body where the document says too little, or more than a form can express, each with a sentence.
     pub(super) gaps: Vec<(String, String)>,
 }
+
+/// Parts of schemas that are looked at for those that build on another.
+const BUILT_ON_MAX: usize = 20_000;
 
 const ANYTHING: &Value = &Value::Bool(true);
 
@@ -64,7 +68,8 @@ pub(super) fn read_body<'d>(
     let resolved = document.resolved(schema)?;
     let is_form = plain_media(media) == FORM;
     let mut members = BodyMembers::new();
-    let is_plain = members.collect(document, resolved, 0);
+    let is_plain = members.collect(document, resolved, 0)
+        && (is_form || !is_built_on(document, schema, resolved));
     let is_flat = is_plain && !members.properties.is_empty();
     members
         .required
@@ -113,6 +118,26 @@ pub(super) fn read_body<'d>(
         required: is_required,
         gaps,
     })
+}
+
+/// Returns `true` if the discriminator of a schema may choose one that builds on it, and so has members of its own.
+fn is_built_on(document: &ImportDocument, schema: &Value, resolved: &Value) -> bool {
+    let Some(own) = stated(schema).filter(|_| resolved.get("discriminator").is_some()) else {
+        return false;
+    };
+    let schemas = document
+        .get("components")
+        .get("schemas")
+        .and_then(Value::as_object);
+    let parts = schemas
+        .into_iter()
+        .flat_map(Map::values)
+        .filter_map(|schema| schema.get("allOf")?.as_array())
+        .flatten();
+    parts
+        .take(BUILT_ON_MAX)
+        .filter_map(stated)
+        .any(|of| of == own)
 }
 
 /// Returns the media type of the content that is sent, and the content.
