@@ -215,7 +215,7 @@ impl SheetSurvey {
                         }
                     }
                     if readings.is_empty()
-                        && let Some(mostly) = column.mostly(decimal_comma)
+                        && let Some(mostly) = column.mostly(decimal_comma, is_workbook)
                     {
                         readings.push(mostly.reading.clone());
                         mostly_read.push((shape.fields.len(), name.clone(), mostly));

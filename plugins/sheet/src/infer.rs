@@ -190,13 +190,24 @@ impl ColumnProfile {
     }
 
     /// Returns what all cells of a column of text are but for words for an empty cell, or all but a few.
-    pub(crate) fn mostly(&self, decimal_comma: Option<bool>) -> Option<MajorityReading> {
+    pub(crate) fn mostly(
+        &self,
+        decimal_comma: Option<bool>,
+        workbook: bool,
+    ) -> Option<MajorityReading> {
         let others = self.cells - self.null_cells;
         if self.cells == 0 || others == 0 || self.kind(false) != Type::String {
             return None;
         }
         let null_words: Vec<String> = self.null_words.iter().cloned().collect();
+        let sum =
+            |classes: &[CellClass]| classes.iter().map(|class| self.count(*class)).sum::<u64>();
+        let dates: &[CellClass] = match workbook {
+            true => &[CellClass::Date, CellClass::Midnight],
+            false => &[CellClass::Date],
+        };
         if self.null_cells > 0
+            && sum(dates) < others
             && let [one] = &self.other_readings.of_text(decimal_comma)[..]
             && one.kind != Type::String
         {
@@ -210,19 +221,18 @@ impl ColumnProfile {
                 examples: Vec::new(),
             });
         }
-        let sum =
-            |classes: &[CellClass]| classes.iter().map(|class| self.count(*class)).sum::<u64>();
         let numbers = [
             CellClass::Integer,
             CellClass::LongInteger,
             CellClass::Number,
             CellClass::LongNumber,
         ];
+        // Of two that are as many the last is taken: midnights alone are dates.
         let kinds: [(&[CellClass], Type); 4] = [
             (&numbers, self.number_kind()),
             (&[CellClass::Boolean], Type::Boolean),
-            (&[CellClass::Date], Type::Date),
             (&[CellClass::Midnight, CellClass::Datetime], Type::Datetime),
+            (dates, Type::Date),
         ];
         let (count, kind) = kinds
             .into_iter()

@@ -274,3 +274,29 @@ fn a_published_workbook_keeps_its_types_and_names() {
     let sheet = SheetAdapter::open(&settings(path), &shape).unwrap();
     assert_eq!(all(&sheet), r#"[{"name":"x","2023-03-15 00:00:00":3}]"#);
 }
+
+/// A word for an empty cell made points in time of a column of dates, which a zone moves to another day.
+#[test]
+fn dates_beside_a_word_for_an_empty_cell_are_dates() {
+    for (last, kind) in [
+        ("2023-03-16 00:00:00", "date"),
+        ("2023-03-16 09:30:00", "datetime"),
+    ] {
+        let cells = [
+            ("A1", "name"),
+            ("B1", "day"),
+            ("A2", "a"),
+            ("B2", "2023-03-15 00:00:00"),
+            ("A3", "b"),
+            ("B3", "n/a"),
+            ("A4", "c"),
+            ("B4", last),
+        ];
+        let shape = described(&cells).unwrap();
+        let reading = serde_json::to_value(&shape.fields[1].readings[0]).unwrap();
+        assert_eq!(
+            (&reading["type"], &reading["null_words"]),
+            (&json!(kind), &json!(["n/a"]))
+        );
+    }
+}
