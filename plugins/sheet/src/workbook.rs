@@ -63,7 +63,16 @@ pub(crate) fn load(settings: &SheetSettings, info: &Info) -> Result<SheetTable, 
         _ => {
             let mut workbook: Xlsx<_> = Xlsx::new(file).map_err(|error| broken("XLSX", &error))?;
             let sheets = workbook.sheets_metadata().to_vec();
-            choose_sheet(&sheets, settings, |name| cells(&mut workbook, name, None))?
+            let mut uncomputed = None;
+            let (range, mut notes) = choose_sheet(&sheets, settings, |name| {
+                let read = cells(&mut workbook, name, None)?;
+                if read.has_blanks {
+                    uncomputed = note_uncomputed(&mut workbook, name);
+                }
+                Ok(read.range)
+            })?;
+            notes.extend(uncomputed);
+            (range, notes)
         }
     };
     let mut table = table(settings, &range)?;
@@ -90,7 +99,7 @@ pub(crate) fn parts(settings: &SheetSettings, info: &Info) -> Result<Vec<SourceP
             let mut workbook: Xlsx<_> = Xlsx::new(file).map_err(|error| broken("XLSX", &error))?;
             let sheets = workbook.sheets_metadata().to_vec();
             judge_sheets(&sheets, settings, |name, rows| {
-                cells(&mut workbook, name, Some(rows))
+                cells(&mut workbook, name, Some(rows)).map(|read| read.range)
             })
         }
     })
@@ -218,25 +227,59 @@ fn first_rows(range: &Range<Data>, rows: u32) -> Range<Data> {
     }
 }
 
+/// The cells of a sheet.
+#[derive(Default)]
+struct SheetCells {
+    range: Range<Data>,
+    /// Some have a format and no value.
+    has_blanks: bool,
+}
+
+/// Says that formulas have no value, as libraries write them that compute none. A cell without a value may be one.
+fn note_uncomputed(workbook: &mut Xlsx<Cursor<&[u8]>>, name: &str) -> Option<String> {
+    let mut reader = workbook.worksheet_cells_reader(name).ok()?;
+    let (mut count, mut first) = (0_u64, None);
+    // A formula that cannot be read costs the note and not the sheet.
+    while let Some(cell) = reader.next_cell_with_formula_metadata().ok()? {
+        if cell.formula.is_some() && matches!(cell.value, DataRef::Empty) {
+            count += 1;
+            first.get_or_insert(cell.pos);
+        }
+    }
+    let (row, _) = first?;
+    let row = row + 1;
+    let which = match count {
+        1 => format!("A formula in row {row} has no value"),
+        _ => format!("{count} formulas have no value, the first in row {row}"),
+    };
+    Some(format!(
+        "{which}, and null is read: open the workbook in a spreadsheet program and save it."
+    ))
+}
+
 /// Returns the cells of a sheet, or of its first rows. They are counted as they come: one stray cell in the last row makes
 /// a range larger than the memory.
 fn cells(
     workbook: &mut Xlsx<Cursor<&[u8]>>,
     name: &str,
     rows_max: Option<u32>,
-) -> Result<Range<Data>, Error> {
+) -> Result<SheetCells, Error> {
     let unreadable = |error: XlsxError| broken("sheet", &error);
     let from_1904 = workbook.has_1904_epoch();
     let mut reader = match workbook.worksheet_cells_reader(name) {
         // A sheet of a chart has no cells.
-        Err(XlsxError::NotAWorksheet(_)) => return Ok(Range::default()),
+        Err(XlsxError::NotAWorksheet(_)) => return Ok(SheetCells::default()),
         reader => reader.map_err(unreadable)?,
     };
     let mut cells = Vec::new();
+    let mut has_blanks = false;
     let (mut top, mut bottom, mut right) = (u32::MAX, 0, 0);
     while let Some((cell, style)) = reader.next_cell_with_style_id().map_err(unreadable)? {
         let value = match cell.get_value() {
-            DataRef::Empty => continue,
+            DataRef::Empty => {
+                has_blanks = true;
+                continue;
+            }
             DataRef::DateTime(days) => {
                 let style = reader.styles().get(style);
                 let format = style.and_then(|style| style.number_format.as_ref());
@@ -253,7 +296,10 @@ fn cells(
         check(top, bottom, right)?;
         cells.push(Cell::new((row, column), value));
     }
-    Ok(Range::from_sparse(cells))
+    Ok(SheetCells {
+        range: Range::from_sparse(cells),
+        has_blanks,
+    })
 }
 
 /// Returns a date without its midnight.

@@ -17,22 +17,23 @@ fn described(cells: &[(&str, &str)]) -> Result<Shape, Error> {
 
 /// Describes a workbook of sheets with these cells, which are named `S1`, `S2`, ….
 fn described_sheets(sheets: &[&[(&str, &str)]]) -> Result<Shape, Error> {
+    let row = |(place, text): &(&str, &str)| {
+        let row = place.trim_start_matches(char::is_alphabetic);
+        format!(r#"<row r="{row}"><c r="{place}" t="inlineStr"><is><t>{text}</t></is></c></row>"#)
+    };
+    let sheets = sheets.iter().map(|cells| cells.iter().map(row).collect());
+    described_rows(&sheets.collect::<Vec<String>>())
+}
+
+/// Describes a workbook of sheets with these rows.
+fn described_rows(sheets: &[String]) -> Result<Shape, Error> {
     let relation = "http://schemas.openxmlformats.org/officeDocument/2006/relationships";
     let (mut names, mut relations) = (String::new(), String::new());
     let root = format!(
         r#"<Relationships><Relationship Id="r1" Type="{relation}/officeDocument" Target="xl/workbook.xml"/></Relationships>"#
     );
     let mut parts = vec![("_rels/.rels".to_owned(), root)];
-    for (at, cells) in (1..).zip(sheets) {
-        let rows: String = cells
-            .iter()
-            .map(|(place, text)| {
-                let row = place.trim_start_matches(char::is_alphabetic);
-                format!(
-                    r#"<row r="{row}"><c r="{place}" t="inlineStr"><is><t>{text}</t></is></c></row>"#
-                )
-            })
-            .collect();
+    for (at, rows) in (1..).zip(sheets) {
         let sheet = format!("<worksheet><sheetData>{rows}</sheetData></worksheet>");
         parts.push((format!("xl/worksheets/sheet{at}.xml"), sheet));
         names += &format!(r#"<sheet name="S{at}" sheetId="{at}" r:id="r{at}"/>"#);
@@ -298,5 +299,33 @@ fn dates_beside_a_word_for_an_empty_cell_are_dates() {
             (&reading["type"], &reading["null_words"]),
             (&json!(kind), &json!(["n/a"]))
         );
+    }
+}
+
+/// Libraries write formulas without computing them: all of the column was null without a word.
+#[test]
+fn formulas_that_were_never_computed_are_noted() {
+    let head = r#"<row r="1"><c r="A1" t="inlineStr"><is><t>name</t></is></c><c r="B1" t="inlineStr"><is><t>sum</t></is></c></row>"#;
+    let row = |row: u32, sum: &str| {
+        format!(
+            r#"<row r="{row}"><c r="A{row}" t="inlineStr"><is><t>n{row}</t></is></c><c r="B{row}">{sum}</c></row>"#
+        )
+    };
+    let (computed, not) = ("<f>1+1</f><v>2</v>", "<f>1+1</f>");
+    for (rows, expected) in [
+        ([computed, ""], None),
+        ([computed, not], Some("A formula in row 3 has no value")),
+        (
+            [not, not],
+            Some("2 formulas have no value, the first in row 2"),
+        ),
+    ] {
+        let sheet = format!("{head}{}{}", row(2, rows[0]), row(3, rows[1]));
+        let shape = described_rows(&[sheet]).unwrap();
+        let note = shape.notes.iter().find(|note| note.contains("no value"));
+        match expected {
+            Some(expected) => assert!(note.is_some_and(|note| note.contains(expected)), "{note:?}"),
+            None => assert_eq!(note, None),
+        }
     }
 }
