@@ -702,6 +702,16 @@ fn every_column_of_an_answer_may_be_null() {
     );
 }
 
+#[test]
+fn a_parameter_of_json_may_name_its_charset() {
+    let operation = r#"{"responses": {"204": {}}, "parameters": [{"name": "k", "in": "query", "required": true,
+        "content": {"application/json; charset=utf-8": {"schema": {"type": "object", "properties": {"x": {"type": "integer"}}}}}}]}"#;
+    let document = document_of("/a", "get", operation);
+    let imported = import(&document, &ImportOptions::default()).expect("a contract");
+    let params = "params: { k: { type: json, required: true, in: query } }";
+    assert!(imported.contract.contains(params), "{}", imported.contract);
+}
+
 /// Only the first answer had columns, so that what the others say was lost.
 #[test]
 fn each_answer_of_success_has_its_columns() {

@@ -214,7 +214,9 @@ impl<'d> OperationSource<'d> {
             .and_then(Value::as_object)
             .and_then(|content| content.iter().next());
         let (schema, is_json) = match content {
-            Some((media, content)) if media.ends_with("json") => (content.get("schema"), true),
+            Some((media, content)) if body::plain_media(media).ends_with("json") => {
+                (content.get("schema"), true)
+            }
             Some((media, _)) => return Err(("parameter", format!("it is written as {media}"))),
             None => (given.get("schema"), false),
         };
