@@ -6,9 +6,9 @@
 //! breaks; both travel in a [`lock`] file. [`impact`] says which calls of the
 //! past it would have refused. [`validate`] is the gate in front of a source, [`output`] the one behind it.
 //! [`drift`] says what a source that changed means for them. [`lint`] judges what a model reads. [`offer`] reads the
-//! lists of other servers, [`metadata`] what describes their items, and [`upstream`] makes a contract of them. [`openapi`] writes down the tools as operations
-//! of an HTTP API, and [`import`] makes a contract of such a document. [`search`] finds the tools that a question is about,
-//! and [`vocabulary`] what a file may say. [`shim`] converts calls between two versions.
+//! lists of other servers, [`metadata`] what describes their items, and [`upstream`] makes a contract of them. [`openapi`]
+//! writes down the tools as operations of an HTTP API, and [`import`] makes a contract of such a document. [`search`] finds
+//! the tools that a question is about, and [`vocabulary`] what a file may say. [`shim`] converts calls between two versions.
 
 pub mod artifact;
 pub mod code;
