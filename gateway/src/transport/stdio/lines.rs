@@ -4,9 +4,13 @@ use std::io;
 
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, BufReader};
 
+/// The byte order mark that some runtimes write in front of everything, .NET for one.
+const MARK: &[u8] = b"\xEF\xBB\xBF";
+
 pub(super) struct StdinLines<R, F> {
     reader: BufReader<R>,
     line: Vec<u8>,
+    has_begun: bool,
     /// Returns how long a line may be now, in bytes.
     bytes_max: F,
 }
@@ -23,6 +27,7 @@ impl<R: AsyncRead + Unpin, F: Fn() -> usize> StdinLines<R, F> {
         Self {
             reader: BufReader::with_capacity(64 << 10, reader),
             line: Vec::new(),
+            has_begun: false,
             bytes_max,
         }
     }
@@ -31,6 +36,9 @@ impl<R: AsyncRead + Unpin, F: Fn() -> usize> StdinLines<R, F> {
     pub(super) async fn next(&mut self) -> io::Result<Option<StdinLine<'_>>> {
         loop {
             let (ended, too_long) = self.fill().await?;
+            if !std::mem::replace(&mut self.has_begun, true) && self.line.starts_with(MARK) {
+                self.line.drain(..MARK.len());
+            }
             if let Some(bytes_max) = too_long {
                 return Ok(Some(StdinLine::TooLong(bytes_max)));
             }
@@ -77,6 +85,16 @@ impl<R: AsyncRead + Unpin, F: Fn() -> usize> StdinLines<R, F> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn a_byte_order_mark_before_the_first_line_is_no_part_of_it() {
+        let input = "\u{feff}one\n\u{feff}two\n";
+        let mut lines = StdinLines::new(input.as_bytes(), || 10);
+        for expected in ["one", "\u{feff}two"] {
+            let line = lines.next().await.unwrap();
+            assert_eq!(line, Some(StdinLine::Message(expected.as_bytes())));
+        }
+    }
 
     #[tokio::test]
     async fn lines_are_bounded() {
