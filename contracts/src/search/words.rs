@@ -50,7 +50,7 @@ impl WordStemmer {
         };
         let parts = plain
             .split(|char: char| !char.is_ascii_alphanumeric())
-            .flat_map(humps);
+            .flat_map(with_humps);
         let plain = parts
             .map(str::to_ascii_lowercase)
             .filter(|word| !self.empty.contains(&**word));
@@ -95,12 +95,21 @@ fn pairs(run: &str) -> impl Iterator<Item = String> {
     pairs.into_iter()
 }
 
-/// Splits humps: `readTextFile` is three words.
+/// Returns the humps of a part, and the part itself behind them where it has several: people write `YouTube` as one word too.
+fn with_humps(part: &str) -> impl Iterator<Item = &str> {
+    let humps = humps(part);
+    let whole = (humps.len() > 1).then_some(part);
+    humps.into_iter().chain(whole)
+}
+
+/// Splits humps: `readTextFile` is three words, and `HTTPServer` two.
 fn humps(part: &str) -> Vec<&str> {
     let (mut words, mut from) = (Vec::new(), 0);
     let bytes = part.as_bytes();
     for at in 1..bytes.len() {
-        if bytes[at].is_ascii_uppercase() && bytes[at - 1].is_ascii_lowercase() {
+        if bytes[at].is_ascii_uppercase()
+            && (bytes[at - 1].is_ascii_lowercase() || ends_acronym(bytes, at))
+        {
             words.push(&part[from..at]);
             from = at;
         }
@@ -108,6 +117,13 @@ fn humps(part: &str) -> Vec<&str> {
     words.push(&part[from..]);
     words.retain(|word| !word.is_empty());
     words
+}
+
+/// Returns `true` if a word begins at a capital behind others. A small `s` alone makes a plural of them: `IDs`.
+fn ends_acronym(bytes: &[u8], at: usize) -> bool {
+    let is_small = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_lowercase);
+    let is_plural = bytes.get(at + 1) == Some(&b's') && !is_small(at + 2);
+    bytes[at - 1].is_ascii_uppercase() && is_small(at + 1) && !is_plural
 }
 
 #[cfg(test)]
@@ -118,7 +134,10 @@ mod tests {
     fn texts_are_compared_by_the_stems_of_their_words() {
         for (text, expected) in [
             ("list_pull_requests", "list pull request"),
-            ("readTextFile", "read text file"),
+            ("readTextFile", "read text file readtextfil"),
+            ("HTTPServer", "http server httpserver"),
+            ("YouTube, OAuth", "tube youtub o auth oauth"),
+            ("userIDs", "user id userid"),
             ("Lists the files, which were changed!", "list file chang"),
             ("Größe des Flughafens", "gross des flughafen"),
             ("時間", "時間"),
