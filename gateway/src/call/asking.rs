@@ -149,7 +149,7 @@ impl AllowedQuestions {
 
 /// Returns whether a person is asked to open what no server elsewhere may name: another scheme than https, such as a file or a
 /// script.
-pub(super) fn is_unsafe_link(params: Option<&Value>) -> bool {
+fn is_unsafe_link(params: Option<&Value>) -> bool {
     let params = params.filter(|params| params["mode"] == "url");
     params.is_some_and(|params| {
         let url = params["url"].as_str().unwrap_or_default();
@@ -158,6 +158,31 @@ pub(super) fn is_unsafe_link(params: Option<&Value>) -> bool {
             .is_some_and(|begin| begin.eq_ignore_ascii_case("https://"));
         !is_https
     })
+}
+
+/// Returns `true` for a question that clients can read. They refuse the whole answer for another.
+fn is_readable(method: &str, params: Option<&Value>) -> bool {
+    let member = |name: &str| params.and_then(|params| params.get(name));
+    match method {
+        "sampling/createMessage" => {
+            member("messages").is_some_and(Value::is_array)
+                && member("maxTokens").is_some_and(Value::is_u64)
+        }
+        "elicitation/create" if member("mode").is_none_or(|mode| mode == "form") => {
+            member("requestedSchema").is_some_and(|schema| {
+                schema["type"] == "object" && schema["properties"].is_object()
+            })
+        }
+        _ => true,
+    }
+}
+
+/// Returns why a question of a server reaches no caller.
+pub(super) fn why_unasked(method: &str, params: Option<&Value>) -> Option<&'static str> {
+    if is_unsafe_link(params) {
+        return Some("wants a URL opened that is not https");
+    }
+    (!is_readable(method, params)).then_some("does not have the form that the protocol wants")
 }
 
 /// Returns the name of a field of a form that looks like a secret. MCP forbids to ask for one so: it would pass through the
@@ -250,10 +275,8 @@ pub(super) fn ask(
                 "`{key}` asks for what [upstreams] `ask` does not allow"
             )));
         }
-        if allowed.is_some() && is_unsafe_link(asked.get("params")) {
-            return Err(wrong(format!(
-                "`{key}` wants a URL opened that is not https"
-            )));
+        if let (Some(_), Some(why)) = (allowed, why_unasked(method, asked.get("params"))) {
+            return Err(wrong(format!("`{key}` {why}")));
         }
         if let (Some(_), Some(field)) = (allowed, secret_field(asked.get("params"))) {
             let message = format!(
@@ -491,5 +514,53 @@ mod tests {
             assert_eq!(is_unsafe_link(Some(&params)), is_unsafe, "{url}");
         }
         assert!(!is_unsafe_link(Some(&json!({ "message": "Sure?" }))));
+    }
+
+    #[test]
+    fn a_question_that_no_client_reads_is_not_asked() {
+        let (form, sampling) = ("elicitation/create", "sampling/createMessage");
+        let schema = json!({ "type": "object", "properties": {} });
+        for (method, params, is_asked) in [
+            (form, json!({ "requestedSchema": schema }), true),
+            (
+                form,
+                json!({ "mode": "form", "requestedSchema": schema }),
+                true,
+            ),
+            (form, json!({ "message": "Sure?" }), false),
+            (form, json!({ "requestedSchema": null }), false),
+            (
+                form,
+                json!({ "requestedSchema": { "type": "string" } }),
+                false,
+            ),
+            (
+                form,
+                json!({ "requestedSchema": { "type": "object", "properties": null } }),
+                false,
+            ),
+            (
+                form,
+                json!({ "mode": "url", "url": "https://example.com/" }),
+                true,
+            ),
+            (
+                form,
+                json!({ "mode": "url", "url": "http://example.com/" }),
+                false,
+            ),
+            (sampling, json!({ "messages": [], "maxTokens": 10 }), true),
+            (
+                sampling,
+                json!({ "messages": [], "maxTokens": "10" }),
+                false,
+            ),
+            (sampling, json!({}), false),
+            ("roots/list", json!({}), true),
+        ] {
+            let why = why_unasked(method, Some(&params));
+            assert_eq!(why.is_none(), is_asked, "{method} {params}: {why:?}");
+        }
+        assert_eq!(why_unasked("roots/list", None), None);
     }
 }

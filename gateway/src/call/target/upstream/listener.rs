@@ -72,7 +72,16 @@ impl UpstreamListener for CallListener {
                 "it asks for what looks like a secret; it is declined"
             );
         }
-        let may = secret.is_none() && !asking::is_unsafe_link(params.as_ref());
+        let why = asking::why_unasked(&question.method, params.as_ref());
+        if let Some(why) = why {
+            let upstream = &*self.server;
+            tracing::warn!(
+                upstream,
+                why,
+                "a question of it reaches no caller; it is declined"
+            );
+        }
+        let may = secret.is_none() && why.is_none();
         let questions = self.questions.clone().filter(|_| can && may);
         Box::pin(async move {
             let (answer, answered) = oneshot::channel();
