@@ -95,15 +95,11 @@ impl SseDecoder {
 }
 
 /// Appends an event with JSON on one line as its data.
-pub fn write_event(out: &mut Vec<u8>, name: Option<&str>, data: &[u8]) {
-    let name = name.unwrap_or_default();
+pub fn write_event(out: &mut Vec<u8>, name: &str, data: &[u8]) {
     out.reserve(data.len() + name.len() + 16);
-    if !name.is_empty() {
-        out.extend_from_slice(b"event: ");
-        out.extend_from_slice(name.as_bytes());
-        out.push(b'\n');
-    }
-    out.extend_from_slice(b"data: ");
+    out.extend_from_slice(b"event: ");
+    out.extend_from_slice(name.as_bytes());
+    out.extend_from_slice(b"\ndata: ");
     out.extend_from_slice(data);
     out.extend_from_slice(b"\n\n");
 }

@@ -172,11 +172,12 @@ pub(super) fn events(
     response
 }
 
-/// Writes messages as events, in one piece: one write for those that are ready together.
+/// Writes messages as events, in one piece: one write for those that are ready together. Some clients skip an event without the
+/// name that the standard of such streams gives it by default.
 pub(super) fn frame(messages: impl IntoIterator<Item = Vec<u8>>) -> Bytes {
     let mut bytes = Vec::new();
     for message in messages {
-        sse::write_event(&mut bytes, None, &message);
+        sse::write_event(&mut bytes, "message", &message);
     }
     bytes.into()
 }
@@ -209,4 +210,16 @@ fn rest(
             _ = keep_alive.tick() => Some((Ok(comment()), Some((running, messages, keep_alive)))),
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_message_is_an_event_with_its_name() {
+        let written = frame([b"{}".to_vec(), b"[]".to_vec()]);
+        let expected = "event: message\ndata: {}\n\nevent: message\ndata: []\n\n";
+        assert_eq!(written, expected);
+    }
 }

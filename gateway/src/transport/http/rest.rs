@@ -559,6 +559,6 @@ fn last(messages: &CallMessages, answer: CallResponse) -> Bytes {
 /// Returns an event with JSON on one line as its data.
 fn event(name: &str, data: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::new();
-    sse::write_event(&mut bytes, Some(name), data);
+    sse::write_event(&mut bytes, name, data);
     bytes
 }
