@@ -228,6 +228,16 @@ fn strict_functions_send_every_argument() {
         );
         assert_eq!(lowered.remarks[0].rule, "open-object");
     }
+    // The arguments themselves may have any name, which is not the same as none.
+    let free = json!({ "type": "object", "additionalProperties": { "type": "integer" } });
+    let lowered = lower("tool", &free, ClientProfile::OpenaiStrict);
+    assert_eq!(
+        (lowered.verdict(), lowered.remarks[0].rule),
+        (ClientVerdict::Refuse, "open-object")
+    );
+    let none = json!({ "type": "object" });
+    let lowered = lower("tool", &none, ClientProfile::OpenaiStrict);
+    assert_eq!(lowered.verdict(), ClientVerdict::Accept);
     let mut deep = json!({ "type": "string" });
     for _ in 0..11 {
         deep = object(json!({ "a": deep }), json!(["a"]));

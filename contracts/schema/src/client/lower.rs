@@ -454,7 +454,16 @@ impl ToolLowering<'_> {
             Some(Value::Object(properties)) => properties,
             _ => Map::new(),
         };
-        match (is_closed, properties.is_empty(), at.is_empty()) {
+        // A root that names nothing and says nothing of other names is that of a tool without arguments.
+        let values_of_others = members
+            .get("additionalProperties")
+            .and_then(Value::as_object);
+        let has_free_names = values_of_others.is_some_and(|values| !values.is_empty());
+        match (
+            is_closed,
+            properties.is_empty(),
+            at.is_empty() && !has_free_names,
+        ) {
             (true, ..) | (_, true, true) => {}
             (false, true, false) => {
                 self.refuse(OPEN_OBJECT, at, "an object of free names cannot be written")
