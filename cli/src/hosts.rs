@@ -17,7 +17,7 @@ use weir_upstream::{UpstreamFailure, UpstreamFailureKind, UpstreamTarget};
 pub(super) use weir::client_entry::ServerEntry as Entry;
 use weir::client_entry::{KEY, McpClient};
 
-pub(super) use self::edit::{find, put, remove};
+pub(super) use self::edit::{TextForm, find, put, remove};
 pub(super) use self::file::ClientFile;
 use self::file::unreadable;
 pub(super) use self::read::expanded;

@@ -400,6 +400,7 @@ impl UpstreamAddArgs {
 
     /// Returns the configuration with the server in it.
     fn written(&self, before: &str, entry: &Table) -> anyhow::Result<String> {
+        let (form, before) = hosts::TextForm::split(before);
         let mut document: DocumentMut = before
             .parse()
             .map_err(|error: toml_edit::TomlError| anyhow!("{error}"))?;
@@ -419,7 +420,7 @@ impl UpstreamAddArgs {
             );
         }
         upstreams.insert(&self.name, Item::Table(entry.clone()));
-        Ok(document.to_string())
+        Ok(form.restore(document.to_string()))
     }
 
     fn entry(&self) -> anyhow::Result<Table> {
@@ -655,6 +656,7 @@ fn remove(target: &AdminTarget, name: &str) -> Done {
     let before = hosts::text(&file)
         .map_err(anyhow::Error::new)?
         .unwrap_or_default();
+    let (form, before) = hosts::TextForm::split(&before);
     let mut document: DocumentMut = before
         .parse()
         .map_err(|error: toml_edit::TomlError| anyhow!("{error}"))?;
@@ -667,7 +669,7 @@ fn remove(target: &AdminTarget, name: &str) -> Done {
     {
         return Err(anyhow!("{} does not name an upstream `{name}`", file.display()).into());
     }
-    write(&file, &document.to_string())?;
+    write(&file, &form.restore(document.to_string()))?;
     println!("{} does not name `{name}` any more", file.display());
     block_on(reload(target, &file))??;
     println!(

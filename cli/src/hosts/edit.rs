@@ -48,14 +48,14 @@ const JSON: ParseOptions = ParseOptions {
 };
 
 /// What a file has beside its text: editors of Windows begin it with a mark, and end each line with two characters.
-struct TextForm {
+pub(crate) struct TextForm {
     has_mark: bool,
     has_returns: bool,
 }
 
 impl TextForm {
     /// Returns the form of a text, and the text without its mark.
-    fn split(text: &str) -> (Self, &str) {
+    pub(crate) fn split(text: &str) -> (Self, &str) {
         let plain = text.strip_prefix('\u{feff}');
         let form = Self {
             has_mark: plain.is_some(),
@@ -65,7 +65,7 @@ impl TextForm {
     }
 
     /// Gives an edited text the form back.
-    fn restore(&self, text: String) -> String {
+    pub(crate) fn restore(&self, text: String) -> String {
         let mut text = match self.has_returns {
             true => text.replace("\r\n", "\n").replace('\n', "\r\n"),
             false => text,

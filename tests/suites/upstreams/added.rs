@@ -137,6 +137,35 @@ fn a_command_has_a_folder_of_its_own_unless_it_names_a_file_beside_the_configura
     }
 }
 
+/// Editors of Windows begin a file with a mark, and end its lines with two characters.
+#[test]
+fn the_mark_and_the_line_ends_of_a_configuration_stay() {
+    let house = House::new();
+    drop(house.weir(&[])); // it writes the file
+    let before = format!("\u{feff}{}", configuration(&house).replace('\n', "\r\n"));
+    house.write("weir.toml", &before);
+    let words = hostile(&["good"]);
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let (code, out, err) = run(add(
+        &house,
+        &[&["good", "--yes", "--"], &words[..]].concat(),
+    ));
+    assert_eq!(code, 0, "{out}{err}");
+    let with = configuration(&house);
+    assert!(
+        with.starts_with('\u{feff}') && with.contains("[upstreams.good]"),
+        "{with:?}"
+    );
+    assert_eq!(
+        with.matches('\n').count(),
+        with.matches("\r\n").count(),
+        "{with:?}"
+    );
+    let (code, out, err) = run(house.weir_as_it_is(&["upstream", "remove", "good"]));
+    assert_eq!(code, 0, "{out}{err}");
+    assert_eq!(configuration(&house), before);
+}
+
 /// Writes a configuration of Cursor that names the server as `tracker`.
 fn cursor(house: &House) {
     let words = hostile(&["tools"]);
