@@ -241,7 +241,7 @@ impl ShapeArgs {
     }
 }
 
-/// Reads a file of reasonable size, or stdin.
+/// Reads a file of reasonable size, or stdin, without the mark that editors of Windows begin a text with.
 pub(super) fn read(path: &Path) -> anyhow::Result<String> {
     const MAX_BYTES: u64 = 16 << 20;
     let mut text = String::new();
@@ -260,5 +260,6 @@ pub(super) fn read(path: &Path) -> anyhow::Result<String> {
         "{} is larger than {MAX_BYTES} bytes",
         path.display()
     );
-    Ok(text)
+    let marked = text.strip_prefix('\u{feff}').map(str::to_owned);
+    Ok(marked.unwrap_or(text))
 }

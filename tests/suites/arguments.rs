@@ -174,6 +174,10 @@ fn weir_validate_prints_the_text_and_takes_null_as_absent() {
     );
     let (code, out, _) = validate(&house, "right.json");
     assert_eq!((code, &*out), (0, "The arguments are valid."));
+    house.write("schema.json", format!("\u{feff}{schema}"));
+    house.write("marked.json", "\u{feff}{\"a\":1}");
+    let (code, out, err) = validate(&house, "marked.json");
+    assert_eq!((code, &*out), (0, "The arguments are valid."), "{err}");
 }
 
 /// Runs `weir tools validate` with the schema of a house.
