@@ -41,8 +41,15 @@ struct HeldPolicies {
 impl PolicySource {
     /// Reads the folder. Returns `true` if it has changed.
     pub fn read(&self, folder: &Path, default: DefaultDecision) -> bool {
-        let (files, unreadable) = read_folder(folder);
+        let (files, mut unreadable) = read_folder(folder);
         let mut held = self.held.lock();
+        // A folder may be gone for a moment, as one that is being replaced or mounted is.
+        if files.is_empty() && !held.in_force.is_empty() && !folder.exists() {
+            let message = "the folder of policies is gone: those in force stay";
+            let problem = FileProblem::new(&folder.display().to_string(), "", message);
+            unreadable
+                .push(problem.hint("to take them away, leave the folder there without files"));
+        }
         let same = held.files == files && held.unreadable == unreadable && held.default == default;
         if same {
             return false;
@@ -323,6 +330,32 @@ mod tests {
         started.read(&folder, DefaultDecision::Permit);
         assert_eq!(ids(&started), [""; 0]);
         assert_eq!(started.missing().len(), 1);
+    }
+
+    #[test]
+    fn a_folder_that_is_gone_leaves_its_policies_in_force() {
+        let parent = tempfile::tempdir().expect("a temporary folder");
+        let (folder, away) = (parent.path().join("policies"), parent.path().join("away"));
+        let policies = PolicySource::default();
+        assert!(!policies.read(&folder, DefaultDecision::Permit));
+        assert_eq!(policies.problems(), []);
+        std::fs::create_dir(&folder).expect("a folder");
+        write(&folder, "a.cedar", &forbid("a"));
+        policies.read(&folder, DefaultDecision::Permit);
+        assert_eq!(ids(&policies), ["a"]);
+        std::fs::rename(&folder, &away).expect("it is moved");
+        assert!(policies.read(&folder, DefaultDecision::Permit));
+        assert_eq!(ids(&policies), ["a"]);
+        let problems = policies.problems();
+        assert!(problems[0].message.contains("is gone"), "{problems:?}");
+        assert!(!policies.read(&folder, DefaultDecision::Permit));
+        std::fs::rename(&away, &folder).expect("it is back");
+        policies.read(&folder, DefaultDecision::Permit);
+        assert_eq!(ids(&policies), ["a"]);
+        assert_eq!(policies.problems(), []);
+        std::fs::remove_file(folder.join("a.cedar")).expect("it is there");
+        policies.read(&folder, DefaultDecision::Permit);
+        assert_eq!(ids(&policies), [""; 0]);
     }
 
     /// A `permit` is refused where everything is permitted anyway. The `forbid` beside it is needed all the same.
