@@ -63,8 +63,9 @@ async fn service() -> String {
 
 fn serve(house: &House) -> Gateway {
     let mut command = house.weir(&["serve", "--listen", "127.0.0.1:0", "--log-format", "json"]);
+    // Files of variables leave the end of a line behind a value.
     command
-        .env("API_SECRET", SECRET)
+        .env("API_SECRET", format!("{SECRET}\r\n"))
         .env("COLLECTOR_TOKEN", traces::SECRET);
     Gateway::start(command)
 }

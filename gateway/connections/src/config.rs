@@ -192,19 +192,20 @@ fn referred(reference: &str, base: &Path) -> Result<String, String> {
             .map_err(|_| format!("the environment variable {name} is not set, or not Unicode"))?
     } else {
         let path = base.join(reference.strip_prefix("file:").unwrap_or(reference));
-        let content = std::fs::read_to_string(&path).map_err(|error| {
+        std::fs::read_to_string(&path).map_err(|error| {
             format!(
                 "the secret file {} cannot be read: {}",
                 path.display(),
                 error.kind()
             )
-        })?;
-        content.trim_end_matches(['\r', '\n']).to_owned()
+        })?
     };
+    // Editors end a file with a line, and files of variables often leave one behind a value too.
+    let value = value.trim_end_matches(['\r', '\n']);
     if value.is_empty() {
         return Err(format!("the secret `{reference}` is empty"));
     }
-    Ok(value)
+    Ok(value.to_owned())
 }
 
 /// Leaves out whatever may hold a credential, written there or not.
