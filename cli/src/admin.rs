@@ -78,9 +78,7 @@ impl AdminClient {
         settings: &CliSettings,
         state: impl FnOnce() -> PathBuf,
     ) -> Result<Self, AppError> {
-        let key = std::env::var("WEIR_ADMIN_KEY")
-            .ok()
-            .filter(|key| !key.is_empty());
+        let key = super::start::key_in("WEIR_ADMIN_KEY");
         // With both given, nothing of the configuration is needed.
         let (url, key) = match (url, key) {
             (Some(url), Some(key)) => (url.trim_end_matches('/').to_owned(), key),

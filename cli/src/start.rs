@@ -193,7 +193,14 @@ pub(super) fn identified(
 
 /// Returns the key of the caller, if keys are needed.
 pub(super) fn key() -> Option<String> {
-    std::env::var("WEIR_KEY").ok().filter(|key| !key.is_empty())
+    key_in("WEIR_KEY")
+}
+
+/// Returns the key in a variable, without the end of a line that files of variables leave behind it.
+pub(super) fn key_in(variable: &str) -> Option<String> {
+    let key = std::env::var(variable).ok()?;
+    let key = key.trim_end_matches(['\r', '\n']);
+    (!key.is_empty()).then(|| key.to_owned())
 }
 
 /// Opens the gateway for a command that answers and ends: its answer is wanted on the terminal, and no log of a start.

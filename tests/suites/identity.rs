@@ -1,11 +1,13 @@
 //! Tests who calls, what they may see, and how often: the same over every version and both transports.
 
-use std::time::Duration;
+use std::{process::Command, time::Duration};
 
 use futures::future::join_all;
 use reqwest::StatusCode;
 use serde_json::{Value, json};
-use weir_tests::{Admin, Answer, Events, Gateway, House, Legacy, Modern, Stdio, client, http};
+use weir_tests::{
+    Admin, Answer, Events, Gateway, House, Legacy, Modern, Stdio, client, http, place, read_output,
+};
 
 use crate::{sample, views::FIELDS};
 
@@ -480,6 +482,30 @@ async fn a_process_on_stdio_needs_its_key_at_the_start() {
     let (code, out, err) = house.run(&["stdio"]);
     assert_eq!((code, out.as_str()), (1, ""), "{err}");
     assert!(err.contains("WEIR_KEY"), "{err}");
+}
+
+/// Files of variables leave one behind a value, with the line ends of Windows above all.
+#[tokio::test]
+async fn the_end_of_a_line_behind_a_key_is_no_part_of_it() {
+    let house = house();
+    let gateway = house.serve();
+    let (key, admin) = (house.key(&["--agent", "ann"]), Admin::of(&house));
+    let mut call = Command::new(place::binary("weir"));
+    call.args([
+        "call",
+        "--url",
+        &gateway.url(),
+        "lookup_airport",
+        "--iata",
+        "OSL",
+    ]);
+    call.env("WEIR_KEY", format!("{key}\r\n"));
+    let mut list = house.weir(&["keys", "list"]);
+    list.env("WEIR_ADMIN_KEY", format!("{}\n", admin.key));
+    for mut command in [call, list] {
+        let (code, out, err) = read_output(command.output().expect("weir starts"));
+        assert_eq!(code, 0, "{out}{err}");
+    }
 }
 
 #[tokio::test]
