@@ -365,6 +365,12 @@ const reply = ({ definition, returns }, value) => {
 
 /** `export const { about, tools } = plugin({ name, version, tools: [deploy] });` */
 export const plugin = ({ name, version, tools }) => {
+  if (typeof name !== "string" || typeof version !== "string") {
+    throw new TypeError('a plugin has a name and a version: write `name: "deploys", version: "0.1.0"`');
+  }
+  if (!Array.isArray(tools)) throw new TypeError("`tools` is a list: write `tools: [deploy]`");
+  const other = tools.findIndex((each) => !each?.definition);
+  if (other >= 0) throw new TypeError(`\`tools[${other}]\` is no tool: write \`const deploy = tool({ … })\``);
   const byName = new Map(tools.map((each) => [each.definition.name, each]));
   if (byName.size !== tools.length) throw new TypeError("two tools have one name");
   const requests = [...new Set(tools.flatMap((each) => each.requests))].sort();

@@ -104,6 +104,21 @@ fn a_fault_in_javascript_has_its_file_and_line() {
             "plugin.js does not export `about`",
         ),
         (
+            format!("{HEAD}{TOOL}{}", EXPORT.replace("[greet]", "greet")),
+            words,
+            "`tools` is a list: write `tools: [deploy]`",
+        ),
+        (
+            format!("{HEAD}{TOOL}{}", EXPORT.replace("[greet]", "[greet, {}]")),
+            words,
+            "`tools[1]` is no tool",
+        ),
+        (
+            format!("{HEAD}{TOOL}{}", EXPORT.replace("version", "versions")),
+            words,
+            "a plugin has a name and a version",
+        ),
+        (
             format!(
                 "{HEAD}{TOOL}{}",
                 EXPORT.replace("tools }", "tools: tool_s }")

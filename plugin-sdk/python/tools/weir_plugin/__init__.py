@@ -254,6 +254,8 @@ def tool(function=None, *, name=None, title=None, description=None, read_only=No
 
 def plugin(name, version, *tools):
     """The two exports of a component: `About, Tools = plugin("deploys", "0.1.0", deploy)`."""
+    if not isinstance(name, str) or not isinstance(version, str):
+        raise TypeError('a plugin has a name and a version: write `plugin("deploys", "0.1.0", deploy)`')
     by_name = {}
     for each in tools:
         if not isinstance(each, Tool):
