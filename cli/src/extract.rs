@@ -10,6 +10,7 @@ use std::{
 
 use clap::{Args, ValueEnum};
 use weir::control::sources::upstreams::offer::server_lists;
+use weir_connections::mask;
 use weir_contracts::{
     FileProblem,
     offer::{self, ComposedOffer, ServerLists},
@@ -159,6 +160,7 @@ impl ExtractArgs {
                 };
             }
         }
+        learn_secrets(&target);
         Ok(target)
     }
 
@@ -239,6 +241,23 @@ async fn lists(
         ));
     }
     Ok((lists, notes))
+}
+
+/// Learns the secrets that a server is given: a document of its words is kept and shared.
+fn learn_secrets(target: &UpstreamTarget) {
+    match target {
+        UpstreamTarget::Command(command) => {
+            for (name, value) in &command.environment {
+                mask::learn_named(&name.to_string_lossy(), &value.to_string_lossy());
+            }
+        }
+        UpstreamTarget::Url(url) => {
+            mask::learn_url(&url.url);
+            for (name, value) in &url.headers {
+                mask::learn_named(name, value);
+            }
+        }
+    }
 }
 
 pub(super) fn url_target(url: &str) -> Result<UpstreamTarget, UpstreamFailure> {

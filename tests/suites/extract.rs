@@ -66,6 +66,16 @@ fn names(document: &str) -> Vec<String> {
         .collect()
 }
 
+/// A document is kept and shared.
+#[test]
+fn what_a_server_repeats_of_its_secrets_is_not_printed() {
+    let token = "s3cr3t-of-a-server";
+    let variable = format!("TRACKER_TOKEN={token}");
+    let printed = document(&["--env", &variable], &strangers::hostile(&["leaks"]));
+    assert!(printed.contains("Answers with ***."), "{printed}");
+    assert!(!printed.contains(token), "{printed}");
+}
+
 #[test]
 fn servers_of_other_people_are_extracted_twice_to_equal_bytes() {
     let scratch = Path::new("/tmp/weir-extract");
