@@ -247,6 +247,33 @@ fn examples_of_a_schema_that_has_none_are_not_looked_for_without_end() {
 }
 
 #[test]
+fn an_example_that_takes_too_many_steps_is_left_out() {
+    let names: Vec<String> = (0..9_000).map(|number| number.to_string()).collect();
+    let lists = |item: Value| {
+        let list = json!({ "type": "array", "minItems": 1_000, "items": item });
+        json!({ "type": "array", "minItems": 1_000, "items": list })
+    };
+    for schema in [
+        json!({ "type": "array", "uniqueItems": true, "minItems": 900, "items": {
+            "allOf": [{ "enum": names }, { "enum": names }],
+        } }),
+        lists(json!({ "type": "string", "minLength": 1_000 })),
+        lists(json!({ "const": "x".repeat(90_000) })),
+        lists(json!({ "type": "array", "minItems": 1_000 })),
+        lists(json!({ "type": "object", "required": names })),
+    ] {
+        let schema = json!({ "type": "object", "properties": { "a": schema }, "required": ["a"] });
+        let arguments = ArgumentValidator::new(&schema).expect("a schema");
+        let refused = arguments.validate("{}").expect_err("a is missing");
+        assert_eq!(reasons(&refused), ["/a missing_required"]);
+        assert!(refused.errors[0].example.is_none());
+    }
+    let choice = json!({ "type": "array", "uniqueItems": true, "minItems": 900, "items": { "enum": names } });
+    let example = weir_contracts::validate::example(&choice).expect("an example");
+    assert_eq!(example.as_array().map(Vec::len), Some(900));
+}
+
+#[test]
 fn patterns_that_look_around_are_judged_while_that_is_cheap() {
     let (arguments, notes) = foreign(&json!({ "type": "string", "pattern": "^(?!.*secret).*$" }));
     assert!(

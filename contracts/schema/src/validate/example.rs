@@ -5,7 +5,7 @@
 
 mod text;
 
-use ahash::AHashMap;
+use ahash::{AHashMap, AHashSet};
 use parking_lot::Mutex;
 use serde_json::{Map, Number, Value};
 
@@ -17,8 +17,11 @@ use crate::{
 
 const DEPTH_MAX: usize = 12;
 const ITEMS_MAX: u64 = 1_000;
-/// The steps for making one value.
+/// The steps for making one value, and those more for a number, which is looked for among a thousand.
 const VALUE_STEPS: u64 = 20;
+const NUMBER_STEPS: u64 = 80;
+/// Bytes of a copied value that take one step.
+const STEP_BYTES: u64 = 8;
 const COMPILE_STEPS: u64 = 50;
 
 /// The examples of one schema's parts. They depend on the schema alone and cost a compilation each, so that a refusal
@@ -136,13 +139,16 @@ impl<'s> ExampleBuilder<'s> {
             parts: parts(self.root, schema),
         };
         if let Some(value) = merged.get("const") {
-            return (nth == 0).then(|| value.clone());
+            return copied(value).filter(|_| nth == 0);
         }
         if let Some(Value::Array(values)) = merged.get("enum") {
+            // The first list is this one.
             let allowed = |value: &&Value| {
-                merged
-                    .all("enum")
-                    .all(|other| other.as_array().is_some_and(|all| all.contains(value)))
+                merged.all("enum").skip(1).all(|other| {
+                    other
+                        .as_array()
+                        .is_some_and(|all| budget::take(all.len() as u64) && all.contains(value))
+                })
             };
             let all = |is_null: bool| {
                 values
@@ -150,7 +156,7 @@ impl<'s> ExampleBuilder<'s> {
                     .filter(move |value| value.is_null() == is_null)
             };
             let mut named = all(false).chain(all(true)).filter(allowed);
-            return named.nth(nth).cloned();
+            return named.nth(nth).and_then(copied);
         }
         let given = merged.get("default").into_iter().chain(
             merged
@@ -164,7 +170,7 @@ impl<'s> ExampleBuilder<'s> {
                 .into_iter()
                 .find(|value| !value.is_null() && satisfies(self.root, schema, value))
         {
-            return Some(value.clone());
+            return copied(value);
         }
         for key in ["anyOf", "oneOf"] {
             let branches = merged
@@ -282,8 +288,10 @@ impl<'s> ExampleBuilder<'s> {
         match word {
             "null" => (nth == 0).then_some(Value::Null),
             "boolean" => [true, false].get(nth).map(|&flag| flag.into()),
-            "integer" => number(merged, true, nth),
-            "number" => number(merged, false, nth),
+            "integer" | "number" => match budget::take(NUMBER_STEPS + nth as u64 / 10) {
+                true => number(merged, word == "integer", nth),
+                false => None,
+            },
             "array" => self.list(merged, nth, depth),
             "object" => self.object(merged, nth, depth),
             _ => {
@@ -332,7 +340,7 @@ impl<'s> ExampleBuilder<'s> {
                 (None, _, Some(schema)) => {
                     self.value(schema, if unique { index } else { 0 }, depth + 1)
                 }
-                (None, _, None) => Some(any(index)),
+                (None, _, None) => budget::take(VALUE_STEPS).then(|| any(index)),
             };
             match made {
                 Some(item) => items.push(item),
@@ -356,12 +364,16 @@ impl<'s> ExampleBuilder<'s> {
             .flatten()
             .filter_map(Value::as_str)
             .collect();
+        if !budget::take(VALUE_STEPS * names.len() as u64) {
+            return None;
+        }
+        let is_required: AHashSet<&str> = names.iter().copied().collect();
         // The schema's own order first, so that an example reads like the form.
         let mut ordered: Vec<&str> = merged
             .all("properties")
             .filter_map(Value::as_object)
             .flat_map(|properties| properties.keys().map(String::as_str))
-            .filter(|name| names.contains(name))
+            .filter(|name| is_required.contains(name))
             .collect();
         ordered.extend(names.iter().filter(|name| property(name).is_none()));
         for name in ordered {
@@ -460,6 +472,25 @@ fn tidy(value: f64) -> f64 {
     } else {
         value
     }
+}
+
+/// Copies a value of the schema.
+fn copied(value: &Value) -> Option<Value> {
+    budget::take(bytes_in(value) / STEP_BYTES).then(|| value.clone())
+}
+
+fn bytes_in(value: &Value) -> u64 {
+    let within = |text: &str| text.len() as u64;
+    let inside = match value {
+        Value::String(text) => within(text),
+        Value::Array(items) => items.iter().map(bytes_in).sum(),
+        Value::Object(members) => members
+            .iter()
+            .map(|(name, member)| within(name) + bytes_in(member))
+            .sum(),
+        _ => 0,
+    };
+    STEP_BYTES + inside
 }
 
 /// Returns a value for a schema that takes anything.

@@ -2,8 +2,12 @@
 
 use regex_syntax::hir::{Class, Hir, HirKind};
 
+use crate::validate::budget;
+
 /// Longest text that is made.
 const LENGTH_MAX: usize = 100_000;
+/// Bytes that take one step.
+const STEP_BYTES: usize = 8;
 
 pub(super) fn build(
     format: Option<&str>,
@@ -12,7 +16,8 @@ pub(super) fn build(
     most: usize,
     nth: usize,
 ) -> Option<String> {
-    if least > LENGTH_MAX || least > most {
+    let steps = (least / STEP_BYTES) as u64;
+    if least > LENGTH_MAX || least > most || !budget::take(steps) {
         return None;
     }
     match (format.and_then(|format| of_format(format, nth)), patterns) {
@@ -29,9 +34,8 @@ pub(super) fn build(
                 true => word,
                 false => plain(nth, most),
             };
-            while text.chars().count() < least {
-                text.push('x');
-            }
+            let missing = least.saturating_sub(text.chars().count());
+            text.extend(std::iter::repeat_n('x', missing));
             Some(text)
         }
     }
@@ -109,6 +113,9 @@ fn fits(text: &str, least: usize, most: usize) -> bool {
 
 /// Makes a text that matches a pattern: the shortest way through it, with its loops run until the text is long enough.
 fn of_pattern(pattern: &str, least: usize, most: usize, nth: usize) -> Option<String> {
+    if !budget::take(pattern.len() as u64) {
+        return None;
+    }
     // In these schemas `\d` is an ASCII digit.
     let hir = regex_syntax::ParserBuilder::new()
         .unicode(true)
@@ -125,7 +132,8 @@ fn of_pattern(pattern: &str, least: usize, most: usize, nth: usize) -> Option<St
             over: false,
         };
         writer.write(&hir);
-        if writer.over {
+        let steps = 1 + writer.text.len() / STEP_BYTES;
+        if writer.over || !budget::take(steps as u64) {
             break;
         }
         let mut text = writer.text;
