@@ -232,22 +232,7 @@ impl<'s> GraphBuilder<'s> {
             ("allOf" | "then" | "else", _) => self.same(node, SchemaLink::Whole, value),
             ("not" | "if", _) => self.same(node, SchemaLink::Test, value),
             ("anyOf" | "oneOf", Value::Array(arms)) => {
-                let are_keyed = keyed::by_property(&mut self.names, arms)?;
-                let takes_objects_alone =
-                    are_keyed && keyed::takes_objects_alone(&mut self.names, arms)?;
-                let arms = self.all(value);
-                match are_keyed {
-                    true => {
-                        node.own += size(value) / 8;
-                        node.keyed.push(KeyedUnion {
-                            arms,
-                            takes_objects_alone,
-                        });
-                    }
-                    false => node
-                        .same
-                        .extend(arms.into_iter().map(|arm| (SchemaLink::Arm, arm))),
-                }
+                self.alternatives(arms, node)?;
             }
             ("dependentSchemas" | "dependencies", Value::Object(schemas)) => {
                 for schema in schemas.values().filter(|schema| !schema.is_array()) {
@@ -306,6 +291,23 @@ impl<'s> GraphBuilder<'s> {
             }
             _ => node.own += u64::from(!value.is_string()),
         }
+        Ok(())
+    }
+
+    fn alternatives(&mut self, arms: &'s [Value], node: &mut SchemaNode) -> Result<(), String> {
+        let are_keyed = keyed::by_property(&mut self.names, arms)?;
+        let takes_objects_alone = are_keyed && keyed::takes_objects_alone(&mut self.names, arms)?;
+        let ids: Vec<NodeId> = arms.iter().map(|arm| self.id(arm)).collect();
+        if !are_keyed {
+            node.same
+                .extend(ids.into_iter().map(|arm| (SchemaLink::Arm, arm)));
+            return Ok(());
+        }
+        node.own += arms.len() as u64 / 8;
+        node.keyed.push(KeyedUnion {
+            arms: ids,
+            takes_objects_alone,
+        });
         Ok(())
     }
 
