@@ -230,7 +230,7 @@ fn filled(
 fn check_separator(name: &str, param: &RestParam, value: &Json) -> Result<(), Error> {
     match held_separator(param, value) {
         Some(separator) => Err(Error::invalid(format!(
-            "A value in {name:?} holds {separator:?}, which stands between its values there."
+            "A value in {name:?} holds {separator:?}, which separates the values there."
         ))
         .field(name)),
         None => Ok(()),
