@@ -412,7 +412,7 @@ fn integers_of_any_length_keep_their_digits() {
 
 /// A list where an object was promised was all null without a word.
 #[test]
-fn a_result_that_is_no_object_is_null_and_told() {
+fn a_result_that_is_no_object_is_null_with_a_note() {
     let fields = shape(json!([
         { "key": "n", "type": "number", "nullable": true },
         { "key": "j", "type": "json" },
