@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use weir_contracts::{
     ContractTool,
     contract::{CallTarget, ToolProvider},
-    validate::ArgumentValidator,
+    validate::{ArgumentValidator, ValidationAuthority, ValidationRules},
 };
 
 use weir::{
@@ -333,7 +333,13 @@ async fn of_document(
     };
     let target = extracted::target(from, url, command)?;
     // As a gateway does in front of its servers. Where the schema cannot be used, the server judges.
-    let validator = ArgumentValidator::new(&tool.schema).ok();
+    let rules = ValidationRules {
+        judge: ValidationAuthority::Foreign,
+        clear: None,
+        is_wide: true,
+        has_digits: false,
+    };
+    let validator = ArgumentValidator::with_rules(&tool.schema, rules).ok();
     if let Some(Err(invalid)) = validator.map(|validator| validator.validate(&arguments)) {
         let structured = invalid.structured_content().to_json();
         return Ok(Some(ToolResult::new(invalid.text(), structured, true)));

@@ -843,6 +843,52 @@ fn a_client_is_connected_to_a_view_and_finds_its_key_in_the_environment() {
     }
 }
 
+/// A server of one tool that shows its number, as it came.
+const SHOWS_A_NUMBER: &str = r#"
+while read -r line; do
+  id=$(printf '%s' "$line" | sed -n 's/.*"id":\([^,}]*\).*/\1/p')
+  begin="{\"jsonrpc\":\"2.0\",\"id\":$id"
+  case $line in
+    *server/discover*) echo "$begin,\"error\":{\"code\":-32601,\"message\":\"no\"}}" ;;
+    *initialize\"*) echo "$begin,\"result\":{\"protocolVersion\":\"2025-06-18\",\"capabilities\":{\"tools\":{}},\"serverInfo\":{\"name\":\"s\",\"version\":\"1\"}}}" ;;
+    *tools/call*)
+      n=$(printf '%s' "$line" | sed -n 's/.*"n":\([0-9]*\).*/\1/p')
+      echo "$begin,\"result\":{\"content\":[{\"type\":\"text\",\"text\":\"it is $n\"}]}}" ;;
+  esac
+done"#;
+
+/// A bound that the server's schema does not have was invented for the call without a gateway.
+#[test]
+fn a_call_of_a_document_takes_integers_of_64_bits() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let lists = folder.path().join("lists.json");
+    let tool = json!({ "name": "show", "inputSchema": { "type": "object", "properties": { "n": { "type": "integer" } } } });
+    fs::write(&lists, json!({ "tools": [tool] }).to_string()).expect("written");
+    let (code, document, err) = run(weir(&["extract", "--lists", &lists.display().to_string()]));
+    assert_eq!(code, 0, "{err}");
+    let file = folder.path().join("show.json");
+    fs::write(&file, document).expect("written");
+    let file = file.display().to_string();
+    let number = "1234567890123456789";
+    let words = [
+        "call",
+        "--from",
+        &file,
+        "show",
+        "--n",
+        number,
+        "--",
+        "sh",
+        "-c",
+        SHOWS_A_NUMBER,
+    ];
+    let (code, out, err) = run(weir(&words));
+    assert!(
+        code == 0 && out.contains(&format!("it is {number}")),
+        "{out} {err}"
+    );
+}
+
 /// The document alone gives the flags; where its server is has to be given, since a document is handed around.
 #[tokio::test]
 async fn a_tool_of_a_document_is_called_with_its_flags() {
