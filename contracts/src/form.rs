@@ -52,8 +52,8 @@ pub struct ContractSource {
 /// Refused here is only what has no contract, form or list of forms in it; all other problems come from `compile`,
 /// so that they come at once.
 pub fn read(file: &str, text: &str) -> Result<ContractSource, Vec<FileProblem>> {
-    let value = text::read(file, text).map_err(|problem| vec![problem])?;
-    let mut problems = FileProblems::new(file);
+    let (value, faults) = text::read(file, text)?;
+    let mut problems = FileProblems::continued(file, faults);
     let source = source(file, &value, &mut problems);
     if source.tools.is_empty() && source.collections.is_empty() {
         return problems.finish(source);

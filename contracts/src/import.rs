@@ -79,7 +79,7 @@ pub fn openapi(
     text: &str,
     wanted: &ImportOptions<'_>,
 ) -> Result<ImportedContract, Vec<FileProblem>> {
-    let document = ImportDocument::read(file, text).map_err(|problem| vec![problem])?;
+    let document = ImportDocument::read(file, text)?;
     let mut remarks = document.remarks();
     let contract = match wanted.name {
         Some(name) => name.to_owned(),

@@ -84,6 +84,39 @@ fn files_that_cannot_be_read() {
 }
 
 /// Nothing is put into a record, so that no default may say so.
+/// A key that is there twice hides no other problem, and each comes with what to do about it.
+#[test]
+fn what_the_reader_finds_comes_with_everything_else() {
+    let json = r#"{"tool":"a b","tool":"a b","fields":[
+        {"name":"n","type":"number","min":9007199254740993,"type":"number"},
+        {"name":"n","type":"txt"}],"other":1}"#;
+    let yaml = "tool: a b\ntool: a b\nfields:\n  - { name: n, type: number, min: 9007199254740993, type: number }\n  - { name: n, type: txt }\nother: 1\n";
+    for text in [json, yaml] {
+        let found = problems(text);
+        let places: Vec<&str> = found.iter().map(|problem| &*problem.place).collect();
+        for place in [
+            "/tool",
+            "/fields/0/min",
+            "/fields/0/type",
+            "/other",
+            "/fields/1/type",
+        ] {
+            assert!(places.contains(&place), "{place} is not in {places:?}");
+        }
+        assert!(
+            found
+                .iter()
+                .any(|problem| problem.message.contains("'a b'")),
+            "{found:?}"
+        );
+    }
+    for text in ["", "{", "{} {}", "a: [", "a: !b c", json, yaml] {
+        for problem in problems(text) {
+            assert!(problem.hint.is_some(), "{text}: {problem:?}");
+        }
+    }
+}
+
 #[test]
 fn a_member_of_a_record_has_no_default() {
     let text = "tool: t\nfields:\n  - { name: a, type: record, fields: [{ name: b, type: text, default: x }] }\n";

@@ -17,7 +17,7 @@ pub(super) struct ImportDocument {
 }
 
 impl ImportDocument {
-    pub(super) fn read(file: &str, text: &str) -> Result<Self, FileProblem> {
+    pub(super) fn read(file: &str, text: &str) -> Result<Self, Vec<FileProblem>> {
         // Documents have bounds that are larger than readers hold exactly.
         let root = form::text::read_any_numbers(file, text)?;
         let version = root
@@ -33,7 +33,9 @@ impl ImportDocument {
                     "/swagger",
                     "the document is of Swagger 2.0, and 3.0 and 3.1 are read",
                 );
-                return Err(problem.hint("convert it, for instance with `npx swagger2openapi`"));
+                return Err(vec![
+                    problem.hint("convert it, for instance with `npx swagger2openapi`"),
+                ]);
             }
             _ => {
                 let problem = FileProblem::new(
@@ -41,15 +43,17 @@ impl ImportDocument {
                     "/openapi",
                     "the document does not say that it is OpenAPI 3.0 or 3.1",
                 );
-                return Err(problem.hint("it begins with `openapi: 3.1.0`, or with 3.0"));
+                return Err(vec![
+                    problem.hint("it begins with `openapi: 3.1.0`, or with 3.0"),
+                ]);
             }
         };
         if !root.get("paths").is_some_and(Value::is_object) {
-            return Err(FileProblem::new(
+            return Err(vec![FileProblem::new(
                 file,
                 "/paths",
                 "the document has no paths",
-            ));
+            )]);
         }
         Ok(Self { root, is_3_0 })
     }

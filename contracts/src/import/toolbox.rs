@@ -109,8 +109,7 @@ fn parts(file: &str, text: &str) -> Result<ToolboxSections, Vec<FileProblem>> {
         others: BTreeSet::new(),
     };
     for document in documents(text) {
-        let root =
-            form::text::read_any_numbers(file, &document).map_err(|problem| vec![problem])?;
+        let root = form::text::read_any_numbers(file, &document)?;
         let Some(root) = root.as_object() else {
             continue;
         };

@@ -74,8 +74,8 @@ pub struct ToolOverlay {
 impl UpstreamOverlay {
     /// Reads YAML or JSON, strictly; `file` is the name shown in problems. All problems at once.
     pub fn read(file: &str, text: &str) -> Result<Self, Vec<FileProblem>> {
-        let value = text::read(file, text).map_err(|problem| vec![problem])?;
-        let mut problems = FileProblems::new(file);
+        let (value, faults) = text::read(file, text)?;
+        let mut problems = FileProblems::continued(file, faults);
         match FormTable::new(&value, String::new(), &mut problems) {
             None => Err(problems.into_vec()),
             Some(table) => {
