@@ -112,6 +112,29 @@ fn the_text_says_which_alternatives_there_are() {
     );
 }
 
+/// Choices are texts of the source: a comma within one is no further choice, and `1` is no number.
+#[test]
+fn the_text_tells_one_allowed_value_from_the_next() {
+    let choice = json!({ "type": "string", "enum": ["open", "", "a, b", " c", "1", "null", "5\"", "day(d)"] });
+    let schema =
+        json!({ "type": "object", "properties": { "state": choice }, "required": ["state"] });
+    let values = r#"open, "", "a, b", " c", "1", "null", "5\"", day(d)"#;
+    for (raw, before) in [
+        (r#"{"state":"zzzzzz"}"#, "/state: must be one of "),
+        (r#"{"state":1}"#, "/state: must be of type string (one of "),
+        ("{}", "/state: is required (string, one of "),
+    ] {
+        let answer = text(&schema, raw);
+        assert!(answer.contains(&format!("{before}{values}")), "{answer}");
+    }
+    let mixed = json!({ "type": "object", "properties": { "n": { "enum": [1, "1", true] } } });
+    let answer = text(&mixed, r#"{"n":2}"#);
+    assert!(
+        answer.contains("/n: must be one of 1, \"1\", true."),
+        "{answer}"
+    );
+}
+
 #[test]
 fn the_text_stays_one_line_an_error_and_bounded() {
     let names = [

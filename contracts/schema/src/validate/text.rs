@@ -7,6 +7,7 @@
 
 use std::{borrow::Cow, fmt::Write as _};
 
+use serde::de::IgnoredAny;
 use serde_json::Value;
 use weir_text::shorten;
 
@@ -122,7 +123,7 @@ impl SchemaViolation {
             "missing_required" => "is required".to_owned(),
             "unknown_argument" => "is not an argument of this tool".to_owned(),
             "wrong_type" => format!("must be of type {}", self.types().unwrap_or_default()),
-            "not_in_enum" => match bound("enum").or_else(|| bound("const")) {
+            "not_in_enum" => match self.allowed_values() {
                 Some(allowed) => format!("must be one of {allowed}"),
                 None => "is not one of the allowed values".to_owned(),
             },
@@ -212,7 +213,7 @@ impl SchemaViolation {
             let named = schema
                 .get("const")
                 .or_else(|| schema.get("enum"))
-                .map(plain);
+                .map(|values| render_value(values, quote_odd));
             let one = named
                 .or_else(|| Some(format!("a value of type {}", plain(schema.get("type")?))))?;
             if !all.contains(&one) {
@@ -236,12 +237,13 @@ impl SchemaViolation {
             ))
         };
         let types = self.types().filter(|_| self.reason == "missing_required");
-        let listed = self
-            .render_constraint("enum")
-            .or_else(|| self.render_constraint("const"));
-        let rules = [types, listed.map(|values| format!("one of {values}"))]
-            .into_iter()
-            .chain(self.bounds().into_iter().map(Some));
+        let rules = [
+            types,
+            self.allowed_values()
+                .map(|values| format!("one of {values}")),
+        ]
+        .into_iter()
+        .chain(self.bounds().into_iter().map(Some));
         let rules = rules.chain([
             rule("multipleOf", "a multiple of ", ""),
             number("minLength", "at least", "character"),
@@ -273,6 +275,13 @@ impl SchemaViolation {
             .collect()
     }
 
+    /// Returns the values of an enum or a const.
+    fn allowed_values(&self) -> Option<String> {
+        let constraint = self.constraint.as_ref()?;
+        let values = constraint.get("enum").or_else(|| constraint.get("const"))?;
+        Some(render_visible(&render_value(values, quote_odd)))
+    }
+
     /// Returns a part of the constraint as it is shown.
     fn render_constraint(&self, key: &str) -> Option<String> {
         Some(render_visible(&plain(self.constraint.as_ref()?.get(key)?)))
@@ -281,18 +290,36 @@ impl SchemaViolation {
 
 /// Returns a value of the schema in a sentence.
 fn plain(value: &Value) -> String {
+    render_value(value, str::to_owned)
+}
+
+/// Returns a value of the schema, or the first ones of a list, with texts as `write` writes them.
+fn render_value(value: &Value, write: fn(&str) -> String) -> String {
     match value {
-        Value::String(text) => text.clone(),
+        Value::String(text) => write(text),
         Value::Array(items) => {
-            let shown: Vec<String> = items.iter().take(VALUES_MAX).map(plain).collect();
+            let first = items.iter().take(VALUES_MAX);
+            let first: Vec<String> = first.map(|item| render_value(item, write)).collect();
             let more = if items.len() > VALUES_MAX {
                 ", …"
             } else {
                 ""
             };
-            format!("{}{more}", shown.join(", "))
+            format!("{}{more}", first.join(", "))
         }
         other => other.to_string(),
+    }
+}
+
+/// Returns an allowed text as it is, or as a JSON string where it would be read as another value, or as several.
+fn quote_odd(text: &str) -> String {
+    let is_plain = !text.is_empty()
+        && text.trim() == text
+        && !text.contains([',', '"'])
+        && serde_json::from_str::<IgnoredAny>(text).is_err();
+    match is_plain {
+        true => text.to_owned(),
+        false => quoted(text),
     }
 }
 
