@@ -26,6 +26,7 @@ mod snippets;
 mod staff;
 mod tools;
 mod trails;
+mod unread_body;
 mod upstreams;
 mod versions;
 
@@ -42,7 +43,7 @@ use axum::{
     Router,
     extract::{Request, State as Shared},
     http::{StatusCode, Uri},
-    middleware::{Next, from_fn_with_state},
+    middleware::{Next, from_fn, from_fn_with_state},
     response::{IntoResponse as _, Response},
     routing::get,
 };
@@ -232,6 +233,7 @@ fn router(admin: &Arc<AdminContext>, local: SocketAddr) -> Router {
         .layer(from_fn_with_state(admin.clone(), retries::answer))
         .layer(from_fn_with_state(admin.clone(), nodes::await_nodes))
         .layer(from_fn_with_state(admin.clone(), visit))
+        .layer(from_fn(unread_body::close_if_unread))
         .with_state(admin.clone())
         .merge(scrape)
 }

@@ -447,3 +447,48 @@ async fn the_admin_api_checks_host_and_origin_on_every_route() {
         "{refused:?}"
     );
 }
+
+/// Opens a connection, and sends the start of a request on it.
+async fn connect(url: &str, request: &str) -> TcpStream {
+    let mut stream = TcpStream::connect(address(url))
+        .await
+        .expect("the gateway listens");
+    stream.write_all(request.as_bytes()).await.expect("sent");
+    stream
+}
+
+/// The admin listener answers some requests before their bodies have come, and closes the connection then. Its answer says so:
+/// otherwise a client sends its next request on the same connection, and loses that.
+#[tokio::test]
+async fn a_connection_that_ends_before_a_body_is_named_as_such() {
+    let house = sample::house();
+    let _gateway = house.serve();
+    let Admin { url, key } = Admin::of(&house);
+    let head = "POST /v1/admins HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2";
+    let json = "Content-Type: application/json";
+    for (given, status) in [
+        (json.to_owned(), 401),
+        (format!("{json}\r\nAuthorization: Bearer weiradm_0_0"), 401),
+        (
+            format!("Content-Type: text/plain\r\nAuthorization: Bearer {key}"),
+            415,
+        ),
+    ] {
+        let mut stream = connect(&url, &format!("{head}\r\n{given}\r\n\r\n")).await;
+        let refusal = answered(&mut stream).await;
+        assert!(
+            refusal.starts_with(&format!("HTTP/1.1 {status}"))
+                && refusal.contains("\r\nconnection: close\r\n"),
+            "{refusal}"
+        );
+    }
+    let whole = format!("{head}\r\n{json}\r\nAuthorization: Bearer {key}\r\n\r\n{{}}");
+    let mut stream = connect(&url, &whole).await;
+    let mut refusal = vec![0; 4096];
+    let length = stream.read(&mut refusal).await.expect("an answer");
+    let refusal = String::from_utf8_lossy(&refusal[..length]);
+    assert!(
+        refusal.starts_with("HTTP/1.1 422") && !refusal.contains("connection: close"),
+        "{refusal}"
+    );
+}

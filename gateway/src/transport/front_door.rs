@@ -519,7 +519,7 @@ impl AdmittedCaller<'_> {
 }
 
 /// Adds to a refusal that the rest of the body is not waited for.
-pub(super) fn closing(mut refusal: Response) -> Response {
+pub(crate) fn closing(mut refusal: Response) -> Response {
     refusal
         .headers_mut()
         .insert(CONNECTION, HeaderValue::from_static("close"));
