@@ -869,6 +869,18 @@ async fn a_retry_is_answered_as_the_first_time() {
         400,
         "a secret is not kept"
     );
+    let stranger = http()
+        .post(format!("{}/v1/session/oidc", admin.url))
+        .header("idempotency-key", "k1")
+        .header("content-type", "application/json")
+        .body("{}");
+    let refused = stranger.send().await.expect("an answer");
+    assert_eq!(refused.status(), 400, "who signs in needs no admin key");
+    let refused = refused.text().await.expect("text");
+    assert!(
+        refused.contains("no Idempotency-Key is taken here"),
+        "{refused}"
+    );
 }
 
 /// Nothing is kept of a refused request.

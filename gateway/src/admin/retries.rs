@@ -34,8 +34,10 @@ const WAIT_MAX: Duration = Duration::from_secs(10);
 const WAIT_INTERVAL: Duration = Duration::from_millis(20);
 const UNDER_WAY: &str = "the first request with this Idempotency-Key has not ended: ask again. If its gateway was stopped \
                          meanwhile, look whether it was done, and use another key";
+const NOT_TAKEN: &str =
+    "no Idempotency-Key is taken here: the answer holds a secret and is kept nowhere";
 /// The routes whose answers are shown once and kept nowhere.
-const SECRET: [&str; 6] = [
+pub(super) const SECRET: [&str; 6] = [
     "/v1/keys",
     "/v1/admins",
     "/v1/session",
@@ -57,6 +59,10 @@ pub(super) async fn answer(
     let Some(key) = key else {
         return next.run(request).await;
     };
+    // Who signs in has no key yet, so this comes before the question who asks.
+    if SECRET.contains(&request.uri().path()) {
+        return AdminProblem::new(StatusCode::BAD_REQUEST, NOT_TAKEN).into_response();
+    }
     let (mut head, body) = request.into_parts();
     match AdminPrincipal::from_request_parts(&mut head, &admin).await {
         // A viewer changes nothing, so there is nothing that must not be done twice.
@@ -83,11 +89,6 @@ async fn once(
         .ok()
         .filter(|key| (1..=KEY_MAX_BYTES).contains(&key.len()));
     let key = key.ok_or_else(|| bad("an Idempotency-Key is 1 to 128 visible characters"))?;
-    if SECRET.contains(&request.uri().path()) {
-        return Err(bad(
-            "no Idempotency-Key is taken here: the answer holds a secret and is kept nowhere",
-        ));
-    }
     let (head, body) = request.into_parts();
     let body = arrived(axum::body::to_bytes(body, BODY_MAX_BYTES)).await?;
     let body = body
