@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use utoipa::{
     Modify, OpenApi,
     openapi::{
@@ -12,7 +12,11 @@ use utoipa::{
 };
 use utoipa_axum::router::OpenApiRouter;
 
-use crate::{admin::routes, control::operations::stats::StatsEvent, telemetry::events::EndedCall};
+use crate::{
+    admin::{retries, routes},
+    control::operations::stats::StatsEvent,
+    telemetry::events::EndedCall,
+};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -43,7 +47,7 @@ impl Modify for BearerScheme {
 }
 
 /// Returns the document of the routes.
-fn make_document() -> utoipa::openapi::OpenApi {
+fn make_document() -> Value {
     let mut router = OpenApiRouter::with_openapi(AdminDocument::openapi());
     for described in routes().described {
         router = router.routes(described);
@@ -52,7 +56,48 @@ fn make_document() -> utoipa::openapi::OpenApi {
     name_paths(&mut document);
     name_problems(&mut document);
     name_operations(&mut document);
+    let mut document = serde_json::to_value(document).expect("plain data");
+    describe_layers(&mut document);
     document
+}
+
+/// Adds what no handler describes, since it happens before: a body that comes too late (408), and a POST that carries an
+/// `Idempotency-Key`, which may be wrong (400) or of a request that has not ended (409).
+fn describe_layers(document: &mut Value) {
+    let problem = json!({
+        "description": "",
+        "content": { "application/problem+json": { "schema": { "$ref": "#/components/schemas/Problem" } } }
+    });
+    let header = json!({
+        "name": "Idempotency-Key",
+        "in": "header",
+        "description": "sent again with it within a day, the request gets its first answer",
+        "required": false,
+        "schema": { "type": "string", "minLength": 1, "maxLength": 128 }
+    });
+    let paths = document["paths"].as_object_mut().expect("an object");
+    for (path, item) in paths {
+        for (method, operation) in item.as_object_mut().expect("an object") {
+            let mut statuses = Vec::new();
+            if operation.get("requestBody").is_some() {
+                statuses.push("408");
+            }
+            if method == "post" {
+                statuses.push("400");
+            }
+            if method == "post" && !retries::SECRET.contains(&path.as_str()) {
+                statuses.push("409");
+                let operation = operation.as_object_mut().expect("an object");
+                let parameters = operation.entry("parameters").or_insert_with(|| json!([]));
+                let parameters = parameters.as_array_mut().expect("a list");
+                parameters.push(header.clone());
+            }
+            let responses = operation["responses"].as_object_mut().expect("an object");
+            for status in statuses {
+                responses.entry(status).or_insert_with(|| problem.clone());
+            }
+        }
+    }
 }
 
 /// Writes a parameter that takes several segments of a path as any other one: the document knows no such difference.
@@ -111,7 +156,7 @@ fn name_problems(document: &mut utoipa::openapi::OpenApi) {
 /// `WEIR_BLESS=1` writes the file.
 #[test]
 fn the_file_is_the_document_of_the_routes() {
-    let made = serde_json::to_value(make_document()).expect("plain data");
+    let made = make_document();
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../console/openapi.json");
     if std::env::var_os("WEIR_BLESS").is_some() {
         let text = serde_json::to_string_pretty(&made).expect("plain data") + "\n";
