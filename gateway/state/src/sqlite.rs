@@ -49,6 +49,8 @@ impl GatewayState {
             .busy_timeout(BUSY);
         let pool = SqlitePoolOptions::new()
             .max_connections(4)
+            // A file does not hang up.
+            .test_before_acquire(false)
             .connect_with(options)
             .await
             .map_err(|error| failed(error.into()))?;
