@@ -274,6 +274,21 @@ fn an_example_that_takes_too_many_steps_is_left_out() {
 }
 
 #[test]
+fn a_refusal_holds_no_long_examples() {
+    let list = json!({ "type": "array", "minItems": 100, "items": { "type": "string", "minLength": 1_000 } });
+    let names: Vec<String> = (0..30).map(|number| format!("n{number}")).collect();
+    let properties: Map<String, Value> = names
+        .iter()
+        .map(|name| (name.clone(), list.clone()))
+        .collect();
+    let schema = json!({ "type": "object", "properties": properties, "required": names });
+    let arguments = ArgumentValidator::new(&schema).expect("a schema");
+    let refused = arguments.validate("{}").expect_err("nothing is there");
+    let bytes = refused.structured_content().to_json().len();
+    assert!(bytes < 64 << 10, "{bytes} bytes");
+}
+
+#[test]
 fn patterns_that_look_around_are_judged_while_that_is_cheap() {
     let (arguments, notes) = foreign(&json!({ "type": "string", "pattern": "^(?!.*secret).*$" }));
     assert!(

@@ -23,13 +23,23 @@ const NUMBER_STEPS: u64 = 80;
 /// Bytes of a copied value that take one step.
 const STEP_BYTES: u64 = 8;
 const COMPILE_STEPS: u64 = 50;
+/// Bytes of the text of one example: a longer one helps no reader, and a refusal may hold thirty.
+const TEXT_BYTES_MAX: usize = 64 << 10;
+/// Bytes of the texts of all examples that are kept for one schema.
+const KEPT_BYTES_MAX: usize = 1 << 20;
 
 /// The examples of one schema's parts. They depend on the schema alone and cost a compilation each, so that a refusal
 /// pays for those it is the first to need.
 #[derive(Default)]
 pub(super) struct SchemaExamples {
+    built: Mutex<BuiltExamples>,
+}
+
+#[derive(Default)]
+struct BuiltExamples {
     /// The examples, by the address of their part: the schema stays where it is.
-    built: Mutex<AHashMap<usize, Option<RenderedValue>>>,
+    by_part: AHashMap<usize, Option<RenderedValue>>,
+    bytes: usize,
 }
 
 /// A schema whose parts stay where they are, and their examples.
@@ -47,13 +57,17 @@ impl<'s> ExampleSource<'s> {
         }
         let place = std::ptr::from_ref(part).addr();
         let built = || self.examples.built.lock();
-        if let Some(known) = built().get(&place) {
+        if let Some(known) = built().by_part.get(&place) {
             return known.clone();
         }
         let example = build(self.root, part).map(RenderedValue::from);
+        let example = example.filter(|example| example.text().len() <= TEXT_BYTES_MAX);
+        let bytes = example.as_ref().map_or(0, |example| example.text().len());
+        let mut built = built();
         // A value that was not made for lack of steps may be made in another call.
-        if !budget::is_spent() {
-            built().insert(place, example.clone());
+        if !budget::is_spent() && built.bytes + bytes <= KEPT_BYTES_MAX {
+            built.bytes += bytes;
+            built.by_part.insert(place, example.clone());
         }
         example
     }
