@@ -17,6 +17,9 @@ pub fn give_large_blocks_back() {
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 pub fn give_large_blocks_back() {}
 
+/// After this many bytes of JSON, free memory is returned to the system: their values take many times as much.
+pub(crate) const MUCH_BYTES: usize = 1 << 20;
+
 /// Gives free blocks of every size back, a second later on a thread of its own: many small ones stay with the process otherwise.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 #[expect(unsafe_code, reason = "the C library offers it in no other way")]

@@ -224,6 +224,8 @@ def run(request):
         return None
     if name == "big":
         return answer(request, {"content": text("x" * (arguments["mib"] << 20))})
+    if name == "objects":
+        return answer(request, {"content": [], "structuredContent": {"all": [{"a": {}}] * arguments["count"]}})
     if name == "nan":
         return answer(request, {"content": text("0/0"), "structuredContent": {"n": float("nan")}})
     if name == "gone":

@@ -25,6 +25,7 @@ use crate::{
     codes::FailureCode,
     cursor::CursorCipher,
     identity::CallerIdentity,
+    memory,
     serving::ServingGateway,
 };
 
@@ -120,14 +121,15 @@ impl TargetAnswer<'_> {
         writes: bool,
         asked_at: Instant,
     ) -> Result<CallOutcome, CallError> {
-        let answer = (self.size(), self.to_check());
+        let size = self.size();
+        let answer = (size, self.to_check());
         let turn = CheckTurn::for_answer(call.gateway, call.tool, answer, asked_at).await;
         // A write cannot be undone, and the agent must know of it.
         let turn = turn.map_err(|error| match writes {
             true => error.outcome(WriteOutcome::Unknown),
             false => error,
         })?;
-        turn.run(|| match self {
+        let outcome = turn.run(|| match self {
             Self::Collection(target, answer) => {
                 collection::shape(call.gateway.cursors(), target, answer).map(CallOutcome::Complete)
             }
@@ -137,7 +139,12 @@ impl TargetAnswer<'_> {
             Self::Upstream(target, request, answer) => {
                 upstream::shape(call, target, request, &answer)
             }
-        })
+        });
+        // An answer that is refused is not counted among those that clients have not taken.
+        if size >= memory::MUCH_BYTES {
+            memory::give_free_blocks_back();
+        }
+        outcome
     }
 
     /// Returns the bytes of the answer.

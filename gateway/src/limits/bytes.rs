@@ -20,9 +20,6 @@ use crate::memory;
 /// what the connection itself takes.
 pub const UNCOUNTED_MAX_BYTES: usize = 64 << 10;
 
-/// After this many counted bytes, free memory is returned to the system: the values of a body take many times its bytes.
-const MUCH_BYTES: usize = 1 << 20;
-
 /// The bytes that are counted now, and their bounds.
 #[derive(Default)]
 pub struct ByteBudget(Mutex<HeldTotals>);
@@ -171,7 +168,7 @@ impl HeldTotals {
     fn subtract(&mut self, holder: &BytesHolder, bytes: usize) {
         self.peak = self.peak.max(self.bytes);
         self.bytes -= bytes;
-        if self.bytes == 0 && self.peak >= MUCH_BYTES {
+        if self.bytes == 0 && self.peak >= memory::MUCH_BYTES {
             self.peak = 0;
             memory::give_free_blocks_back();
         }

@@ -1,10 +1,10 @@
 //! Schemas and patterns of a server that make checks expensive: they are left out, or cost no other caller anything.
 
-use std::{collections::BTreeSet, fs};
+use std::{collections::BTreeSet, fs, time::Duration};
 
 use futures::future::join_all;
 use serde_json::{Map, Value, json};
-use weir_tests::{Gateway, Modern, strangers::hostile};
+use weir_tests::{Gateway, Modern, strangers::hostile, within};
 
 use super::{code, house, listed, names, show, text, trusted};
 
@@ -131,4 +131,36 @@ async fn schemas_that_explode_are_left_out_and_costly_calls_do_not_hold_up_other
     let long = format!("{}b", "a".repeat(20_000));
     let answer = client.call("up_looks", json!({ "p": long })).await;
     assert!(text(&answer).starts_with(r#"{"name": "looks""#), "{answer}");
+}
+
+#[tokio::test]
+async fn the_memory_of_large_answers_that_are_refused_is_given_back() {
+    let all = json!({ "type": "array", "uniqueItems": true });
+    let output = json!({ "type": "object", "properties": { "all": all } });
+    let tools = json!({ "tools": [{
+        "name": "objects", "description": "Does it.", "inputSchema": { "type": "object" }, "outputSchema": output,
+    }] });
+    let house = house(&[]);
+    let file = house.path().join("tools.json");
+    fs::write(&file, tools.to_string()).expect("the tools");
+    let lists = hostile(&["lists", &file.display().to_string()]);
+    let house = house.config(&trusted("up", &lists));
+    let gateway = house.serve();
+    let client = Modern::new(gateway.url());
+    listed(&client, "up_objects").await;
+    let before = gateway.own_memory_kb();
+
+    let calls = (0..8).map(|_| client.call("up_objects", json!({ "count": 500_000 })));
+    for refused in join_all(calls).await {
+        let reason = text(&refused);
+        assert!(
+            reason.contains("something else than it declares"),
+            "{reason}"
+        );
+    }
+    let limit = Duration::from_secs(30);
+    within(limit, "memory given back", async || {
+        gateway.own_memory_kb() < before + (150 << 10)
+    })
+    .await;
 }
