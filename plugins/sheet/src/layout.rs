@@ -16,6 +16,7 @@ pub(crate) struct DelimitedLayout {
 pub(crate) enum LineEnd {
     Lf,
     CrLf,
+    Cr,
 }
 
 impl LineEnd {
@@ -23,6 +24,17 @@ impl LineEnd {
         match self {
             LineEnd::Lf => b"\n",
             LineEnd::CrLf => b"\r\n",
+            LineEnd::Cr => b"\r",
+        }
+    }
+
+    /// Returns the line end that a text begins with.
+    fn find(text: &[u8]) -> Self {
+        let returns = text.iter().take_while(|byte| **byte == b'\r').count();
+        match (returns, text.get(returns)) {
+            (0, _) => LineEnd::Lf,
+            (_, Some(b'\n')) => LineEnd::CrLf,
+            _ => LineEnd::Cr,
         }
     }
 }
@@ -41,7 +53,7 @@ impl DelimitedLayout {
         }
         let text = start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(start);
         let mut text = without_blank_lines(text);
-        let header_end = memchr::memchr(b'\n', text).map_or(text.len(), |at| at + 1);
+        let header_end = memchr::memchr2(b'\r', b'\n', text).unwrap_or(text.len());
         if memchr::memchr(0, &text[..header_end]).is_some() {
             return Err(Error::invalid(
                 "The header has NUL characters, as UTF-16 without a byte order mark has; save the file as UTF-8.",
@@ -59,10 +71,8 @@ impl DelimitedLayout {
             match byte {
                 b'"' => quoted = !quoted,
                 _ if quoted => {}
-                b'\n' => {
-                    if at > 0 && text[at - 1] == b'\r' {
-                        line_end = LineEnd::CrLf;
-                    }
+                b'\r' | b'\n' => {
+                    line_end = LineEnd::find(&text[at..]);
                     break;
                 }
                 _ => {
@@ -210,6 +220,10 @@ mod tests {
             ("\u{feff}SEP=^\n\"a\"^\"b\"\n", b'^', LineEnd::Lf, true),
             ("\"sep=;\"\na;b\n", b';', LineEnd::Lf, false),
             ("sep=;,b\n1,2\n", b',', LineEnd::Lf, false),
+            ("a;b\r1,2,3;4\r", b';', LineEnd::Cr, false),
+            ("sep=;\ra;b,c,d\r", b';', LineEnd::Cr, false),
+            ("\"a\"|\"b\"\r\r1|2", b'|', LineEnd::Cr, true),
+            ("a;b\r\r\n1,2,3\r\r\n", b';', LineEnd::CrLf, false),
         ] {
             let expected = DelimitedLayout {
                 delimiter,
@@ -235,5 +249,6 @@ mod tests {
             );
         }
         assert!(DelimitedLayout::find(b"a,b\n1,\0\n", None).is_ok());
+        assert!(DelimitedLayout::find(b"a,b\r1,\0\r", None).is_ok());
     }
 }

@@ -114,6 +114,12 @@ fn nasty_files_are_read_as_documented() {
             r#"[{"id":1,"n":"a"}]"#,
         ),
         (
+            "old line ends, other marks below the header",
+            "id;n\r1;a,b,c\r2;\0\r",
+            "id:integer n:string",
+            r#"[{"id":1,"n":"a,b,c"},{"id":2,"n":"\u0000"}]"#,
+        ),
+        (
             "semicolons",
             "id;n\n1;2,5\n",
             "id:integer n:string",
@@ -724,6 +730,13 @@ fn a_write_changes_its_row_and_no_other_byte() {
             "id,n\r\n1,a",
             create(json!({"id": 2, "n": "b"})),
             "id,n\r\n1,a\r\n2,b",
+            r#"{"id":2,"n":"b"}"#,
+        ),
+        (
+            "create, CR",
+            "id,n\r1,a\r",
+            create(json!({"id": 2, "n": "b"})),
+            "id,n\r1,a\r2,b\r",
             r#"{"id":2,"n":"b"}"#,
         ),
         (
