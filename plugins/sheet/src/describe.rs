@@ -398,9 +398,8 @@ fn survey_file(
     };
     read_pieces(settings, info.size, |piece| {
         if parser.is_none() {
-            parser = Some(
-                DelimitedParser::new(DelimitedLayout::find(piece, delimiter)?).with_closed_quotes(),
-            );
+            let layout = DelimitedLayout::find(piece, delimiter, settings.header_row)?;
+            parser = Some(DelimitedParser::new(layout).with_closed_quotes());
         }
         let parser = parser.as_mut().expect("it was just made");
         parser.feed(piece, &mut |number, cells, _| row(number, cells))

@@ -41,8 +41,13 @@ impl LineEnd {
 
 impl DelimitedLayout {
     /// Finds the layout from the start of the file. If no delimiter is given, it is the one of `, ; tab |` that is most
-    /// frequent in the first line that is not blank, outside quotes; the comma if it has none.
-    pub(crate) fn find(start: &[u8], delimiter: Option<u8>) -> Result<Self, Error> {
+    /// frequent in the header, outside quotes; the comma if it has none. The header is the row that is given, counted
+    /// from 1 without blank lines, or else the first.
+    pub(crate) fn find(
+        start: &[u8],
+        delimiter: Option<u8>,
+        header_row: Option<u32>,
+    ) -> Result<Self, Error> {
         if start.starts_with(&[0xff, 0xfe]) || start.starts_with(&[0xfe, 0xff]) {
             return Err(Error::invalid("The file is UTF-16; save it as UTF-8."));
         }
@@ -60,9 +65,15 @@ impl DelimitedLayout {
             ));
         }
         let mut delimiter = delimiter;
+        let mut rows_above = header_row.map_or(0, |row| row.saturating_sub(1));
         if let Some((separator, length)) = separator_line(text) {
             delimiter = delimiter.or(Some(separator));
             text = without_blank_lines(&text[length..]);
+            rows_above = rows_above.saturating_sub(1);
+        }
+        while rows_above > 0 && !text.is_empty() {
+            text = without_blank_lines(&text[row_length(text, delimiter)..]);
+            rows_above -= 1;
         }
         let mut counts = [0_usize; 4];
         let mut quoted = false;
@@ -135,6 +146,28 @@ const DELIMITERS: [u8; 4] = [b',', b';', b'\t', b'|'];
 fn without_blank_lines(text: &[u8]) -> &[u8] {
     let is_line_end = |byte: &&u8| matches!(byte, b'\r' | b'\n');
     &text[text.iter().take_while(is_line_end).count()..]
+}
+
+/// Returns the length of the first row without its line end, which a cell in quotes may have within.
+fn row_length(text: &[u8], delimiter: Option<u8>) -> usize {
+    let mut quoted = false;
+    // A quote begins a cell in quotes at the cell's start, or goes on with it behind another one.
+    let mut may_open = true;
+    for (at, byte) in text.iter().enumerate() {
+        match byte {
+            b'"' if quoted => (quoted, may_open) = (false, true),
+            b'"' if may_open => (quoted, may_open) = (true, false),
+            _ if quoted => {}
+            b'\r' | b'\n' => return at,
+            byte => {
+                may_open = match delimiter {
+                    Some(delimiter) => *byte == delimiter,
+                    None => DELIMITERS.contains(byte),
+                };
+            }
+        }
+    }
+    text.len()
 }
 
 /// Returns the delimiter that a first line such as `sep=;` names, as Excel reads it, and the length of that line.
@@ -231,10 +264,24 @@ mod tests {
                 quote_all,
             };
             assert_eq!(
-                DelimitedLayout::find(start.as_bytes(), None).unwrap(),
+                DelimitedLayout::find(start.as_bytes(), None, None).unwrap(),
                 expected,
                 "{start:?}"
             );
+        }
+        for (start, header_row, delimiter) in [
+            ("Report, of today\na;b\n1,2;3\n", 2, b';'),
+            (
+                "\"Report,\n, \"\"of\"\" today\"\r\n\r\n6\" pipes\r\na|b\r\n",
+                3,
+                b'|',
+            ),
+            ("Report,\n", 9, b','),
+            ("sep=;\na|b|c\n1;2\n", 2, b';'),
+            ("a;b\n1,2,3\n", 1, b';'),
+        ] {
+            let layout = DelimitedLayout::find(start.as_bytes(), None, Some(header_row)).unwrap();
+            assert_eq!(layout.delimiter, delimiter, "{start:?}");
         }
         for start in [
             &[0xff, 0xfe, b'a', 0][..],
@@ -243,12 +290,12 @@ mod tests {
             b"\n\0a\0",
         ] {
             assert!(
-                DelimitedLayout::find(start, None)
+                DelimitedLayout::find(start, None, None)
                     .is_err_and(|error| error.message.contains("UTF-8")),
                 "{start:?}"
             );
         }
-        assert!(DelimitedLayout::find(b"a,b\n1,\0\n", None).is_ok());
-        assert!(DelimitedLayout::find(b"a,b\r1,\0\r", None).is_ok());
+        assert!(DelimitedLayout::find(b"a,b\n1,\0\n", None, None).is_ok());
+        assert!(DelimitedLayout::find(b"a,b\r1,\0\r", None, None).is_ok());
     }
 }

@@ -206,10 +206,8 @@ impl<S: RowSink, B: Fn(&ColumnPositions) -> Result<S, Error>> SheetScan<'_, B> {
         let mut parser = None;
         read_pieces(settings, info.size, |piece| {
             if parser.is_none() {
-                parser = Some(
-                    DelimitedParser::new(DelimitedLayout::find(piece, delimiter)?)
-                        .with_closed_quotes(),
-                );
+                let layout = DelimitedLayout::find(piece, delimiter, settings.header_row)?;
+                parser = Some(DelimitedParser::new(layout).with_closed_quotes());
             }
             let parser = parser.as_mut().expect("it was just made");
             parser.feed(piece, &mut |number, row, _| pass.row(number, row))

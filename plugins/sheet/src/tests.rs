@@ -1123,6 +1123,23 @@ fn a_line_that_names_the_delimiter_is_no_row() {
 }
 
 #[test]
+fn a_title_above_the_header_names_no_delimiter() {
+    let settings = json!({"connection": "data", "path": "x.csv", "header_row": 2}).to_string();
+    testing::reset();
+    crate::cache::make_room(crate::cache::BYTES_MAX);
+    files::put("data", "x.csv", "Report, of today,\nid;name\r\n1;a,b,c\r\n");
+    let shape = SheetAdapter::describe(&settings).unwrap();
+    assert_eq!(types(&shape).join(" "), "id:integer name:string");
+    let sheet = SheetAdapter::open(&settings, &shape).unwrap();
+    sheet.write(&create(json!({"id": 2, "name": "c"}))).unwrap();
+    assert_eq!(
+        all(&sheet),
+        r#"[{"id":1,"name":"a,b,c"},{"id":2,"name":"c"}]"#
+    );
+    assert!(content().ends_with("\r\n2;c\r\n"), "{}", content());
+}
+
+#[test]
 fn what_is_not_utf_8_or_not_closed_is_refused() {
     let utf_16 = |text: &str, from: fn(u16) -> [u8; 2]| -> Vec<u8> {
         text.encode_utf16().flat_map(from).collect()

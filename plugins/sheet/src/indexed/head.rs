@@ -80,7 +80,11 @@ impl SheetHead {
         read_pieces(settings, info.size, |piece| {
             let layout = match layout {
                 Some(layout) => layout,
-                None => *layout.insert(DelimitedLayout::find(piece, delimiter)?),
+                None => *layout.insert(DelimitedLayout::find(
+                    piece,
+                    delimiter,
+                    settings.header_row,
+                )?),
             };
             let parser = parser.get_or_insert_with(|| DelimitedParser::new(layout));
             parser.feed(piece, &mut |number, cells, span| {
