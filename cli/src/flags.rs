@@ -304,8 +304,18 @@ fn choices(property: &Value) -> Option<String> {
         .as_array()?;
     Some(format!(
         "one of {}",
-        values.iter().map(plain).collect::<Vec<_>>().join(", ")
+        values.iter().map(choice).collect::<Vec<_>>().join(", ")
     ))
+}
+
+/// Returns an allowed value as a flag takes it; a text that would be read as several, or as none, is in quotes.
+fn choice(value: &Value) -> String {
+    match value.as_str() {
+        Some(text) if text.is_empty() || text.trim() != text || text.contains([',', '"']) => {
+            value.to_string()
+        }
+        _ => plain(value),
+    }
 }
 
 fn plain(value: &Value) -> String {
@@ -352,6 +362,20 @@ mod tests {
             .try_get_matches_from(line)
             .expect("parsed");
         Value::Object(arguments(schema, &matches).expect("arguments"))
+    }
+
+    #[test]
+    fn help_tells_one_choice_from_the_next() {
+        let schema = json!({ "properties": {
+            "state": { "type": "string", "enum": ["open", "a, b", "", " c", "1"] },
+        }});
+        let help = command("tool", "A tool.", &schema, &Value::Null)
+            .render_help()
+            .to_string();
+        assert!(
+            help.contains(r#"[one of open, "a, b", "", " c", 1]"#),
+            "{help}"
+        );
     }
 
     #[test]
