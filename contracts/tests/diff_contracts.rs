@@ -432,6 +432,10 @@ fn absent_annotations_are_the_protocols() {
         rules(json!({ "openWorldHint": false }), json!({})),
         ["open-world-changed"]
     );
+    assert_eq!(
+        rules(json!({ "title": "Lists" }), json!({ "title": "Deletes" })),
+        ["annotation-other-changed"]
+    );
 }
 
 /// The result arm is compared, with its places; a schema from elsewhere as a whole.

@@ -30,6 +30,8 @@ pub(super) struct DiffTool<'d> {
     output: Option<Cow<'d, Value>>,
     /// The hints, in the order of [`HINTS`].
     hints: [bool; 4],
+    /// The title among its annotations.
+    hint_title: Option<&'d Value>,
     /// The parts that only a contract's tool has.
     further: Option<ContractParts<'d>>,
 }
@@ -81,6 +83,7 @@ fn of_tool(tool: &ContractTool) -> DiffTool<'_> {
             .checked_output()
             .map(|schema| Cow::Owned(schema.value())),
         hints: std::array::from_fn(|index| stated[index].unwrap_or(HINTS[index].1)),
+        hint_title: others.get("title"),
         further: Some(ContractParts {
             stated,
             annotations: others,
@@ -137,6 +140,7 @@ pub(super) fn of_document(document: &Value) -> Result<Vec<DiffTool<'_>>, String>
             input: Cow::Borrowed(input),
             output: output.map(Cow::Borrowed),
             hints,
+            hint_title: annotations.get("title"),
             further: None,
         });
     }
@@ -268,8 +272,9 @@ fn collect_words(value: &Value, words: &mut BTreeSet<String>) {
 fn compare_parts(old: &DiffTool<'_>, new: &DiffTool<'_>, report: &mut DiffReport) {
     compare_texts(old, new, report);
     compare_hints(old, new, report);
-    if let (Some(was), Some(is)) = (&old.further, &new.further) {
-        further(old.name, was, is, report);
+    match (&old.further, &new.further) {
+        (Some(was), Some(is)) => further(old.name, was, is, report),
+        _ => compare_hint_titles(old, new, report),
     }
     compare_inputs(old, new, report);
     compare_listed_output(old, new, report);
@@ -312,6 +317,19 @@ fn compare_hints(old: &DiffTool<'_>, new: &DiffTool<'_>, report: &mut DiffReport
             format!("/annotations/{hint}"),
             (json!(was), json!(is)),
             reason,
+        );
+    }
+}
+
+/// Compares what a document has among its annotations beside the hints that clients read.
+fn compare_hint_titles(old: &DiffTool<'_>, new: &DiffTool<'_>, report: &mut DiffReport) {
+    if old.hint_title != new.hint_title {
+        report.note(
+            ToolRule::AnnotationOther,
+            Some(old.name),
+            "/annotations/title",
+            (json!(old.hint_title), json!(new.hint_title)),
+            "the title among the annotations changed".to_owned(),
         );
     }
 }
