@@ -420,7 +420,7 @@ async fn the_admin_api_checks_host_and_origin_on_every_route() {
             assert_eq!(media, "application/problem+json", "{shown}");
             let problem: Value = response.json().await.expect("JSON");
             let detail = problem["detail"].as_str().expect("a text");
-            assert!(detail.contains("[admin]"), "{shown}: {detail}");
+            assert!(detail.contains("[admin] hosts"), "{shown}: {detail}");
         }
     }
     for host in [

@@ -11,6 +11,8 @@ use super::{GatewayConfig, HttpConfig};
 pub struct AccessRules<'c> {
     /// The section of the configuration that has them.
     section: &'static str,
+    /// What an operator writes there so that pages of an origin may call.
+    origins_hint: &'static str,
     hosts: &'c [String],
     origins: &'c [String],
     public_url: Option<&'c str>,
@@ -26,6 +28,7 @@ impl AccessRules<'_> {
     pub fn admin(config: &GatewayConfig) -> AccessRules<'_> {
         AccessRules {
             section: "admin",
+            origins_hint: "allow its host in the config: [admin] hosts",
             hosts: &config.admin.hosts,
             origins: &[],
             public_url: None,
@@ -35,6 +38,7 @@ impl AccessRules<'_> {
     pub(crate) fn http(http: &HttpConfig) -> AccessRules<'_> {
         AccessRules {
             section: "http",
+            origins_hint: "allow it in the config: [http] origins",
             hosts: &http.hosts,
             origins: &http.origins,
             public_url: http.public_url.as_deref(),
@@ -49,6 +53,11 @@ impl AccessRules<'_> {
     /// Returns the section of the configuration that has them.
     pub(crate) fn section(&self) -> &'static str {
         self.section
+    }
+
+    /// Returns what an operator writes there so that pages of an origin may call.
+    pub(crate) fn origins_hint(&self) -> &'static str {
+        self.origins_hint
     }
 
     /// Reads the names. The error names the first that cannot be read.

@@ -28,6 +28,7 @@ const METHODS: HeaderValue = HeaderValue::from_static("GET, POST, DELETE, OPTION
 
 struct AccessCheck {
     section: &'static str,
+    origins_hint: &'static str,
     names: AllowedNames,
     listen: Option<IpAddr>,
 }
@@ -103,6 +104,7 @@ impl AccessCheck {
         let listen = Some(local.ip().to_canonical()).filter(|address| !address.is_unspecified());
         Ok(Self {
             section: rules.section(),
+            origins_hint: rules.origins_hint(),
             names: rules.read()?,
             listen,
         })
@@ -148,9 +150,9 @@ impl AccessCheck {
             false => Err(RpcError::refused(
                 403,
                 format!(
-                    "the Origin `{}` may not call; allow it in the config: [{}] origins",
+                    "the Origin `{}` may not call; {}",
                     truncate(text),
-                    self.section
+                    self.origins_hint
                 ),
             )),
         }
