@@ -65,9 +65,16 @@ async fn records_are_found_in_pages_by_words_and_kinds() {
         "order=up",
         "limit=0",
         "since=yesterday",
+        "until=tomorrow",
+        "outcome=error",
     ] {
         let (status, refused) = admin.ask("GET", &format!("/v1/audit?{wrong}"), "").await;
-        assert!([400, 422].contains(&status), "{wrong}: {refused}");
+        let (name, _) = wrong.split_once('=').expect("a parameter");
+        let detail = refused["detail"].as_str().unwrap_or_default();
+        assert!(
+            [400, 422].contains(&status) && detail.contains(name),
+            "{wrong}: {refused}"
+        );
     }
 }
 

@@ -36,8 +36,8 @@ pub use proof::{
     prove,
 };
 pub use read::{
-    AuditFilter, AuditRecord, NotAPlace, NotATime, RECORD_KINDS, RecordIter, RecordPlace,
-    TrailFollower, parse_time, read, tail,
+    AuditFilter, AuditRecord, CALL_OUTCOMES, NotAPlace, NotATime, RECORD_KINDS, RecordIter,
+    RecordPlace, TrailFollower, parse_time, read, tail,
 };
 pub use trail::{AuditError, AuditTrail, FsyncPolicy, TrailEntry, TrailHealth, TrailSettings};
 pub use verify::{

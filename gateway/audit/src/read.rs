@@ -16,7 +16,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 pub use self::{
-    filter::{AuditFilter, NotATime, RECORD_KINDS, parse_time},
+    filter::{AuditFilter, CALL_OUTCOMES, NotATime, RECORD_KINDS, parse_time},
     follow::TrailFollower,
     place::{NotAPlace, RecordPlace},
 };

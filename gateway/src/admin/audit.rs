@@ -11,7 +11,9 @@ use axum::{
 };
 use serde::{Deserialize, de::IgnoredAny};
 use utoipa::{IntoParams, ToSchema};
-use weir_audit::{AuditFilter, RECORD_KINDS, RecordPlace, RecordProof, TrailReport, parse_time};
+use weir_audit::{
+    AuditFilter, CALL_OUTCOMES, RECORD_KINDS, RecordPlace, RecordProof, TrailReport, parse_time,
+};
 
 use super::{
     AdminProblem, Answer, Ask,
@@ -98,14 +100,14 @@ impl RecordFilter {
             return Err(AdminProblem::new(StatusCode::BAD_REQUEST, detail));
         }
         Ok(AuditFilter {
-            since: time(self.since)?,
-            until: time(self.until)?,
+            since: time("since", self.since)?,
+            until: time("until", self.until)?,
             kinds: kinds(self.kind)?,
             agent: self.agent,
             tenant: self.tenant,
             tool: self.tool,
             contract: self.contract,
-            outcome: self.outcome,
+            outcome: outcome(self.outcome)?,
             call_id: self.call_id,
             text: self.text,
             ..AuditFilter::default()
@@ -113,9 +115,20 @@ impl RecordFilter {
     }
 }
 
-fn time(text: Option<String>) -> Answer<Option<weir_audit::Timestamp>> {
+fn time(name: &str, text: Option<String>) -> Answer<Option<weir_audit::Timestamp>> {
     let parsed = text.as_deref().map(parse_time).transpose();
-    parsed.map_err(|error| AdminProblem::invalid(error.to_string()))
+    parsed.map_err(|error| AdminProblem::invalid(format!("`{name}`: {error}")))
+}
+
+fn outcome(text: Option<String>) -> Answer<Option<String>> {
+    let is_known = |text: &String| CALL_OUTCOMES.contains(&text.as_str());
+    if text.as_ref().is_none_or(is_known) {
+        return Ok(text);
+    }
+    let known = CALL_OUTCOMES.join(", ");
+    Err(AdminProblem::invalid(format!(
+        "`outcome` must be one of {known}"
+    )))
 }
 
 fn place(text: &str) -> Answer<RecordPlace> {

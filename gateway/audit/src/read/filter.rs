@@ -8,6 +8,9 @@ use crate::ChainName;
 /// The kinds of records.
 pub const RECORD_KINDS: [&str; 5] = ["call", "intent", "refused", "admin", "chain"];
 
+/// The outcomes of calls.
+pub const CALL_OUTCOMES: [&str; 5] = ["ok", "refused", "failed", "cancelled", "unknown"];
+
 /// A filter. A part that is `None` or empty takes all.
 #[derive(Clone, Debug, Default)]
 pub struct AuditFilter {
