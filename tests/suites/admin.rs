@@ -1072,6 +1072,21 @@ async fn admins_are_made_listed_and_revoked_by_a_command() {
         let (code, out, _) = house.run(&[&["admins"], wrong].concat());
         assert!(code != 0 && out.is_empty(), "{wrong:?}: {out}");
     }
+    let first = all.iter().find(|key| key["name"] == "first");
+    let first = first.expect("listed")["id"].as_str().expect("an id");
+    let (code, _, err) = house.run(&["admins", "revoke", first]);
+    assert!(
+        code == 1 && err.contains("the last key of an operator"),
+        "{err}"
+    );
+    let (_, ada, _) = house.run(&["admins", "create", "--name", "ada", "--role", "operator"]);
+    let ada = Admin {
+        key: ada,
+        ..Admin::of(&house)
+    };
+    let path = format!("/v1/admins/{first}");
+    assert_eq!(ada.ask("DELETE", &path, "").await.0, 204);
+    assert_eq!(ada.ask("GET", "/v1/admins", "").await.0, 200);
 }
 
 /// A backup is taken while the gateway serves, and another gateway starts from it as the same one.

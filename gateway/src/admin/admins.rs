@@ -57,7 +57,8 @@ pub(super) async fn create(
 
 /// Revokes an admin key: the next request with it is refused. Role: operator.
 #[utoipa::path(delete, path = "/v1/admins/{id}", params(("id" = String, Path, description = "the key's id")), responses(
-    (status = 204), (status = 401, body = AdminProblem), (status = 403, body = AdminProblem), (status = 404, body = AdminProblem)))]
+    (status = 204), (status = 401, body = AdminProblem), (status = 403, body = AdminProblem), (status = 404, body = AdminProblem),
+    (status = 409, body = AdminProblem, description = "it is the last key of an operator")))]
 pub(super) async fn revoke(
     Shared(admin): Ask,
     staff: AdminPrincipal,

@@ -120,7 +120,8 @@ pub async fn create(
     })
 }
 
-/// Revokes an admin key: the next request with it is refused.
+/// Revokes an admin key: the next request with it is refused. The last one of an operator stays, since only an operator could make
+/// another one.
 pub async fn revoke(control: &ControlPlane, id: &str, by: &str) -> OperationResult<()> {
     let admins = control.state().admins().await?;
     let key = admins.iter().find(|key| key.id == id).ok_or_else(|| {
@@ -129,6 +130,14 @@ pub async fn revoke(control: &ControlPlane, id: &str, by: &str) -> OperationResu
     })?;
     if key.revoked_ms.is_some() {
         return Ok(());
+    }
+    let is_operator = |row: &&AdminRow| row.role == Role::Operator && row.revoked_ms.is_none();
+    if is_operator(&key) && admins.iter().filter(is_operator).count() == 1 {
+        let detail = format!(
+            "`{id}` is the last key of an operator, and no one else could make another one: make that first \
+             (POST /v1/admins, `weir admins create`)"
+        );
+        return Err(OperationError::new(FailureKind::Conflict, detail));
     }
     control
         .gateway()
