@@ -22,6 +22,10 @@ pub enum TokenFault {
     Audience,
     IdToken,
     Claims,
+    /// The claim that names the agent is missing, or holds no text.
+    AgentClaim,
+    /// The same of the claim that names the tenant.
+    TenantClaim,
     /// Bound to a key in another way than DPoP's.
     OtherBinding,
     /// Bound to a key, and sent as a bearer token.
@@ -61,6 +65,12 @@ impl TokenFault {
             Self::Audience => "token for another audience",
             Self::IdToken => "ID token, which is for the client alone",
             Self::Claims => "token without a claim that is needed",
+            Self::AgentClaim => {
+                "token without a text in the claim that names the agent (agent_claim)"
+            }
+            Self::TenantClaim => {
+                "token without a text in the claim that names the tenant (tenant_claim)"
+            }
             Self::OtherBinding => "token bound to a key in another way than DPoP (cnf)",
             Self::Bound => "token bound to a key, sent without the scheme DPoP",
             Self::Unbound => "token bound to no key, sent with the scheme DPoP",

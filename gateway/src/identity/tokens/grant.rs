@@ -66,9 +66,9 @@ impl TokenGrant {
             let value = value.filter(|value| !value.is_empty());
             value.map(|value| name(&issuer.issuer, value))
         };
-        let agent = named(&issuer.agent_claim).ok_or(TokenFault::Claims)?;
+        let agent = named(&issuer.agent_claim).ok_or(TokenFault::AgentClaim)?;
         let tenant = match &issuer.tenant_claim {
-            Some(claim) => named(claim).ok_or(TokenFault::Claims)?,
+            Some(claim) => named(claim).ok_or(TokenFault::TenantClaim)?,
             None => agent.clone(),
         };
         let groups = groups(claims, issuer);

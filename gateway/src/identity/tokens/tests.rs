@@ -418,6 +418,31 @@ async fn another_text_before_a_known_signature_is_another_token() {
     assert!(resolve(&identities, &good, "/mcp/desk").await.is_ok());
 }
 
+/// A token without the claim that the configuration takes for the agent or the tenant is refused for that claim, so that an
+/// operator finds the setting.
+#[tokio::test]
+async fn a_missing_claim_that_names_the_caller_has_its_own_reason() {
+    let issuer = TestIssuer::new();
+    for (agent_claim, tenant_claim, fault) in [
+        ("email", None, TokenFault::AgentClaim),
+        ("sub", Some("org"), TokenFault::TenantClaim),
+    ] {
+        let (identities, folder) = trusting(&issuer);
+        let section = IdentityConfig {
+            required: false,
+            dpop_bound_access_tokens_required: false,
+            issuers: vec![IssuerConfig {
+                agent_claim: agent_claim.to_owned(),
+                tenant_claim: tenant_claim.map(str::to_owned),
+                ..config("file:keys.json".into())
+            }],
+        };
+        identities.configure(&section, folder.path());
+        let resolved = resolve(&identities, &issuer.token(|_, _| {}), "/mcp/desk").await;
+        assert_eq!(resolved, Err(AuthenticationError::Token(fault)));
+    }
+}
+
 /// A refreshed token is the same caller, also with more scopes; another client or subject is another one.
 #[tokio::test]
 async fn a_caller_is_issuer_subject_and_client() {
