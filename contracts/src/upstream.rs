@@ -295,34 +295,13 @@ impl UpstreamCompiler<'_> {
             });
         }
         target.listed = self.listed(item, has_resources, &mut report);
-        let (limits, clear) = (
-            overlay.map(|overlay| &overlay.limits),
-            overlay.map_or(&[][..], |overlay| &overlay.clear),
-        );
-        let is_argument = |field: &String| {
-            input_schema["properties"].get(field.as_str()).is_some()
-                && !secret::is_named_like_one(field)
-        };
-        let published = |own: &String| {
-            target
-                .keys
-                .iter()
-                .find(|(_, known)| *known == own)
-                .map_or_else(|| own.clone(), |(safe, _)| safe.clone())
-        };
-        let audit_clear: BTreeSet<String> = self
-            .upstream
-            .clear
-            .iter()
-            .chain(clear)
-            .map(published)
-            .filter(is_argument)
-            .collect();
+        let limits = overlay.map(|overlay| &overlay.limits);
+        let audit_clear = self.audit_clear(overlay, &input_schema, &target);
         let tool = ContractTool {
             name,
             title: Some(title),
             description: ApprovalRule::describe(approval, description),
-            audit_clear: audit_clear.into_iter().collect(),
+            audit_clear,
             approval,
             input_schema: input_schema.into(),
             output_schema: output_schema.map(RawSchema::from),
@@ -338,6 +317,45 @@ impl UpstreamCompiler<'_> {
         self.check(item, &tool)?;
         self.tell(item, &tool, &report);
         Ok(tool)
+    }
+
+    /// Returns the arguments that the audit keeps in clear, by their published names. Of those in the overlay of the tool, each that
+    /// is not kept is noted.
+    fn audit_clear(
+        &mut self,
+        overlay: Option<&ToolOverlay>,
+        input_schema: &Value,
+        target: &OfferTarget,
+    ) -> Vec<String> {
+        let is_argument = |field: &String| {
+            input_schema["properties"].get(field.as_str()).is_some()
+                && !secret::is_named_like_one(field)
+        };
+        let published = |own: &String| {
+            target
+                .keys
+                .iter()
+                .find(|(_, known)| *known == own)
+                .map_or_else(|| own.clone(), |(safe, _)| safe.clone())
+        };
+        let of_tool = overlay.map_or(&[][..], |overlay| &overlay.clear);
+        let all = self.upstream.clear.iter().chain(of_tool);
+        let kept: BTreeSet<String> = all.map(published).filter(is_argument).collect();
+        if let (Some(file), Some(tool)) = (self.upstream.overlay, overlay) {
+            for own in &tool.clear {
+                if kept.contains(&published(own)) {
+                    continue;
+                }
+                let message = format!(
+                    "the argument {} is not kept in clear: agents set none of that name, or it is named like a secret",
+                    name::quoted(own)
+                );
+                let place = format!("{}/audit/clear", tool.place);
+                self.notes
+                    .push(FileProblem::new(&file.file, place, message));
+            }
+        }
+        kept.into_iter().collect()
     }
 
     /// Returns the name that the tool is published under.

@@ -763,7 +763,7 @@ tools:
     set: { owner: acme }
     limits: { rate: 30/min, timeout_ms: 10000 }
     output: drop
-    audit: { clear: [labels] }
+    audit: { clear: [labels, lables, owner] }
   - from: serch
     title: Search
   - from: delete_issue
@@ -782,7 +782,13 @@ tools:
     );
     assert_eq!(messages(&compiled.left_out), [""; 0]);
     assert_eq!(
-        messages(&compiled.notes)[1..],
+        messages(&compiled.notes)[..2],
+        ["lables", "owner"].map(|name| format!(
+            "overlay.yaml at /tools/0/audit/clear: the argument '{name}' is not kept in clear: agents set none of that name, or it is named like a secret"
+        ))
+    );
+    assert_eq!(
+        messages(&compiled.notes)[3..],
         [
             "overlay.yaml at /tools/1/from: the server has no tool 'serch'\n  hint: it has 'search'",
             "overlay.yaml at /tools/2/from: the tool 'delete_issue' is not taken, by `take` and `leave`\n  hint: take it, or remove the entry",
