@@ -23,7 +23,8 @@ writing = threading.Lock()
 
 def write(message):
     with writing:
-        sys.stdout.write(json.dumps(message) + "\n")
+        text = json.dumps(message, indent=2 if BEHAVIOUR == "pretty" else None)
+        sys.stdout.write(("INFO: " if BEHAVIOUR == "prefixed" else "") + text + "\n")
         sys.stdout.flush()
 
 
@@ -228,6 +229,15 @@ def run(request):
         return answer(request, {"content": [], "structuredContent": {"all": [{"a": {}}] * arguments["count"]}})
     if name == "nan":
         return answer(request, {"content": text("0/0"), "structuredContent": {"n": float("nan")}})
+    if name in ("behind", "logged", "row"):
+        # An answer behind a text without an end, one that is logged first, and one behind another message.
+        result = {"content": text(name)}
+        logged = {"jsonrpc": "2.0", "id": request["id"], "result": result}
+        with writing:
+            sys.stdout.write({"behind": "INFO: ", "logged": f"INFO: {json.dumps(logged)}\n",
+                              "row": '{"jsonrpc":"2.0","method":"notifications/message"} '}[name])
+            sys.stdout.flush()
+        return answer(request, result)
     if name == "gone":
         return refuse(request, -32602, "Unknown tool: gone")
     if name in COUNTED:

@@ -17,7 +17,7 @@ use tokio::{
         mpsc::{self, error::TrySendError},
         oneshot, watch,
     },
-    time::{Instant, sleep_until},
+    time::{Instant, sleep, sleep_until},
 };
 use tokio_util::sync::CancellationToken;
 use weir_admission::{ApartTurn, LARGE_BYTES};
@@ -32,7 +32,7 @@ use crate::{
         without_mark,
     },
     settings::{ClientCapability, UpstreamSettings},
-    unreadable::answered_id,
+    unreadable::{answered_id, id_behind_text, messages_in_row},
 };
 
 /// Lines of a child's stdout that are no messages; one that prints more has mistaken its stdout for a log.
@@ -41,6 +41,8 @@ const RUBBISH_MAX: u64 = 10_000;
 /// so that it waits, and does not take the processor from the others.
 const UNASKED_MAX: u64 = 1_000;
 const UNASKED_SPAN: Duration = Duration::from_millis(100);
+/// The time in which an answer comes by itself that was written behind other text: servers log what they are about to answer.
+const LOGGED_WAIT: Duration = Duration::from_secs(2);
 /// The news of resources that wait for a slow reader.
 const UPDATED_MAX: usize = 256;
 /// The questions of the server that wait for the caller of one call. Each may be as large as a message.
@@ -232,12 +234,29 @@ impl UpstreamInbox {
                 self.note_rubbish(text);
                 return Vec::new();
             };
-            return batch
-                .iter()
-                .filter_map(|message| self.receive_one(message.get(), of))
-                .collect();
+            return self.receive_each(&batch, of);
         }
-        self.receive_one(text, of).into_iter().collect()
+        let error = match serde_json::from_str(text) {
+            Ok(message) => return self.receive_one(message, text, of).into_iter().collect(),
+            Err(error) => error,
+        };
+        let messages = messages_in_row(text);
+        if messages.len() > 1 {
+            return self.receive_each(&messages, of);
+        }
+        self.receive_unreadable(text, &error);
+        Vec::new()
+    }
+
+    fn receive_each(&self, messages: &[&RawValue], of: Option<u64>) -> Vec<String> {
+        let receive = |message: &&RawValue| match serde_json::from_str(message.get()) {
+            Ok(read) => self.receive_one(read, message.get(), of),
+            Err(error) => {
+                self.receive_unreadable(message.get(), &error);
+                None
+            }
+        };
+        messages.iter().filter_map(receive).collect()
     }
 
     /// Waits if the server has sent more than it may in a span of time. The reader of its messages calls this in between.
@@ -305,14 +324,12 @@ impl UpstreamInbox {
         self.waiting.lock().over.clone()
     }
 
-    fn receive_one(&self, text: &str, of: Option<u64>) -> Option<String> {
-        let message = match serde_json::from_str::<IncomingMessage<'_>>(text) {
-            Ok(message) => message,
-            Err(error) => {
-                self.receive_unreadable(text, &error);
-                return None;
-            }
-        };
+    fn receive_one(
+        &self,
+        message: IncomingMessage<'_>,
+        text: &str,
+        of: Option<u64>,
+    ) -> Option<String> {
         let method = message.method();
         if method.is_some() {
             self.unasked.fetch_add(1, Ordering::Relaxed);
@@ -377,6 +394,23 @@ impl UpstreamInbox {
             }
         }
         None
+    }
+
+    /// Fails the request of an answer that has other text before it on its line, unless the answer comes by itself soon.
+    pub(crate) fn fail_behind_text(self: &Arc<Self>, text: &str) {
+        let id = id_behind_text(without_mark(text)).filter(|id| self.is_awaited(*id));
+        let Some(id) = id else { return };
+        let inbox = self.clone();
+        tokio::spawn(async move {
+            sleep(LOGGED_WAIT).await;
+            let failure = UpstreamFailure::new(
+                UpstreamFailureKind::Protocol,
+                "an answer that is JSON",
+                "its answer is not valid JSON: its line begins with other text",
+            )
+            .step("let the server write its log to stderr");
+            inbox.fail(id, failure.into());
+        });
     }
 
     /// Fails the request of an answer that is not JSON: the answer is not read, but its caller need not wait.

@@ -3,6 +3,7 @@
 pub(crate) mod child;
 mod client;
 pub(crate) mod http;
+mod spread;
 pub(crate) mod sse;
 
 use std::{sync::Arc, time::Duration};

@@ -1,8 +1,8 @@
-//! Finds the request that a text answers which is no JSON, such as one with `NaN` in it.
+//! Finds what a text answers which is no JSON, such as one with `NaN` in it, or is more than one message.
 
-use serde_json::value::RawValue;
+use serde_json::{Deserializer, value::RawValue};
 
-use crate::message::own_id;
+use crate::message::{IncomingMessage, own_id};
 
 /// Returns the id of an answer that is mostly unreadable. `None`: it has no id of this client, or is no answer.
 pub(crate) fn answered_id(text: &str) -> Option<u64> {
@@ -16,6 +16,27 @@ pub(crate) fn answered_id(text: &str) -> Option<u64> {
     }
     let id: &RawValue = serde_json::from_str(id?.trim()).ok()?;
     own_id(id)
+}
+
+/// Returns the id of an answer that is written behind other text, such as the beginning of a log's line.
+pub(crate) fn id_behind_text(text: &str) -> Option<u64> {
+    const BEGINNINGS_MAX: usize = 8;
+    if text.starts_with('{') {
+        return None;
+    }
+    let mut beginnings = text.match_indices('{').take(BEGINNINGS_MAX);
+    beginnings.find_map(|(at, _)| {
+        let mut messages = Deserializer::from_str(&text[at..]).into_iter::<IncomingMessage<'_>>();
+        let message = messages.next()?.ok()?;
+        let is_answer = message.result.is_some() || message.error.is_some();
+        message.id.filter(|_| is_answer).and_then(own_id)
+    })
+}
+
+/// Returns the messages of a text that are written one behind the other; none if anything else is among them.
+pub(crate) fn messages_in_row(text: &str) -> Vec<&RawValue> {
+    let messages = Deserializer::from_str(text).into_iter::<&RawValue>();
+    messages.collect::<Result<_, _>>().unwrap_or_default()
 }
 
 /// Returns the members of the outermost object, each with the text up to the next comma. Nothing is read but texts and brackets.
@@ -87,6 +108,32 @@ mod tests {
             (r#"{"id":"#, None),
         ] {
             assert_eq!(answered_id(text), id, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_id_of_an_answer_is_found_behind_other_text() {
+        for (text, id) in [
+            (r#"INFO: {"id":7,"result":{}}"#, Some(7)),
+            (r#"[INFO] {worker} {"id":"7","error":{}} in 3 ms"#, Some(7)),
+            (r#"INFO: {"id":7,"method":"ping","params":{}}"#, None),
+            (r#"INFO: {"id":7,"text":"done"}"#, None),
+            (r#"{"level":"info","sent":{"id":7,"result":{}}}"#, None),
+            ("starting on port 7", None),
+        ] {
+            assert_eq!(id_behind_text(text), id, "{text}");
+        }
+    }
+
+    #[test]
+    fn messages_in_a_row_are_found() {
+        for (text, count) in [
+            (r#"{"id":7,"result":{}}{"id":8,"result":{}}"#, 2),
+            (r#"{"method":"a"} {"id":7,"result":{}} {}"#, 3),
+            (r#"{"id":7,"result":{}} in 3 ms"#, 0),
+            (r#"{"id":7,"result":{}}{"id":8,"result":NaN}"#, 0),
+        ] {
+            assert_eq!(messages_in_row(text).len(), count, "{text}");
         }
     }
 }

@@ -1,6 +1,9 @@
 //! Servers whose answers are read although they are not written as the protocol has them, and what is reported of the others.
 
-use std::{path::Path, time::Duration};
+use std::{
+    path::Path,
+    time::{Duration, Instant},
+};
 
 use axum::{
     Json, Router,
@@ -274,7 +277,41 @@ async fn a_child_that_writes_ids_as_texts_is_heard() {
     session.close().await;
 }
 
+#[tokio::test]
+async fn messages_of_a_child_are_read_whatever_their_lines() {
+    let session = child("pretty").await;
+    call(&session, "echo").await.expect("one of many lines");
+    session.close().await;
+    let session = child("good").await;
+    for way in ["row", "logged"] {
+        let answer = call(&session, way).await.expect(way);
+        assert!(answer.contains(way), "{answer}");
+    }
+    session.close().await;
+}
+
+#[tokio::test]
+async fn an_answer_behind_other_text_ends_its_call_soon() {
+    let session = child("good").await;
+    let started = Instant::now();
+    check_unreadable(call(&session, "behind").await);
+    // Its own time would end it after 20 s.
+    assert!(started.elapsed() < Duration::from_secs(15));
+    call(&session, "echo").await.expect("the session goes on");
+    session.close().await;
+    let failure = start_child("prefixed").await.err().expect("no session");
+    assert_eq!(failure.kind, UpstreamFailureKind::Protocol, "{failure}");
+    assert!(
+        failure.cause.contains("begins with other text"),
+        "{failure}"
+    );
+}
+
 async fn child(behaviour: &str) -> UpstreamSession {
+    start_child(behaviour).await.expect("a session")
+}
+
+async fn start_child(behaviour: &str) -> Result<UpstreamSession, UpstreamFailure> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/upstreams/hostile.py");
     let command = UpstreamCommand {
         program: "python3".into(),
@@ -286,5 +323,4 @@ async fn child(behaviour: &str) -> UpstreamSession {
         UpstreamSettings::default(),
     )
     .await
-    .expect("a session")
 }

@@ -23,6 +23,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use weir_connections::mask::{SecretMask, masked};
 
+use super::spread::SpreadMessage;
 use crate::{
     error::{UpstreamFailure, UpstreamFailureKind},
     guard::GRACE,
@@ -268,7 +269,7 @@ async fn read(
     stop: CancellationToken,
 ) {
     let mut stdout = BufReader::with_capacity(64 * 1024, stdout);
-    let mut line = Vec::new();
+    let (mut line, mut spread) = (Vec::new(), SpreadMessage::default());
     while read_line(&mut stdout, message_max + 1, &mut line).await {
         if line.len() > message_max {
             inbox.close(too_large(message_max));
@@ -281,9 +282,17 @@ async fn read(
         if text.trim().is_empty() {
             continue;
         }
-        for reply in inbox.receive(&text, None).await {
-            // A child that asks and does not read the answers must not keep us from reading.
-            let _ = lines.upgrade().map(|lines| lines.try_send(reply));
+        let (interrupted, whole) = (spread.interrupt(&text), spread.join(text));
+        if spread.length() > message_max {
+            inbox.close(too_large(message_max));
+            return stop.cancel();
+        }
+        for text in interrupted.into_iter().chain(whole) {
+            for reply in inbox.receive(&text, None).await {
+                // A child that asks and does not read the answers must not keep us from reading.
+                let _ = lines.upgrade().map(|lines| lines.try_send(reply));
+            }
+            inbox.fail_behind_text(&text);
         }
         if inbox.is_closed() {
             return stop.cancel();
