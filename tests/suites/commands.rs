@@ -71,6 +71,31 @@ fn an_old_command_ends_with_2_and_names_the_new_line() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("unrecognized subcommand 'flatten'"));
 }
 
+/// No user can make a folder in `/sys`, not even root.
+#[test]
+fn a_state_that_cannot_be_written_names_the_flag_for_another() {
+    let own = tempfile::tempdir().expect("a temporary folder");
+    fs::write(own.path().join("prices.csv"), "sku,price\nA,1\n").expect("a spreadsheet");
+    for words in [
+        &["call", "--file", "prices.csv"][..],
+        &["draft", "prices.csv"],
+        &["serve", "prices.csv", "--listen", "127.0.0.1:0"],
+    ] {
+        let mut command = Command::new(place::binary("weir"));
+        command.args(words).current_dir(own.path());
+        command.env("HOME", "/sys").env_remove("XDG_CACHE_HOME");
+        for name in ["WEIR_CONFIG", "WEIR_STATE"] {
+            command.env_remove(name);
+        }
+        let (code, _, err) = read_output(command.output().expect("weir starts"));
+        assert!(
+            code == 1 && err.contains("/sys/.cache/weir/state/weir.db: "),
+            "{words:?}: {code} {err}"
+        );
+        assert!(err.contains("with `--state FOLDER`"), "{words:?}: {err}");
+    }
+}
+
 /// Such a path is written into no file of JSON or TOML: a client would start another one.
 #[test]
 fn a_path_that_is_not_utf8_is_refused_or_read() {

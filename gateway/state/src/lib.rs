@@ -23,7 +23,7 @@ mod start_copy;
 mod state;
 mod words;
 
-use std::path::PathBuf;
+use std::{io, path::PathBuf};
 
 pub use copy::CopiedTable;
 pub use rows::*;
@@ -43,7 +43,7 @@ pub enum StateError {
     Moved(&'static str),
     #[error("there is no such {0}")]
     Unknown(&'static str),
-    #[error("the state in {path}: {error}", path = path.display())]
+    #[error("the state in {path}: {error}{step}", path = path.display(), step = next_step(&**error))]
     Open {
         path: PathBuf,
         error: Box<dyn std::error::Error + Send + Sync>,
@@ -78,6 +78,17 @@ impl StateError {
             self,
             Self::Unreachable(_) | Self::Connect { is_away: true, .. }
         )
+    }
+}
+
+/// Returns what to do about a folder in which this user may not write.
+fn next_step(error: &(dyn std::error::Error + Send + Sync + 'static)) -> &'static str {
+    let kind = error.downcast_ref::<io::Error>().map(io::Error::kind);
+    match kind {
+        Some(io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem) => {
+            "; this user cannot write there: name a folder where it can with `--state FOLDER`"
+        }
+        _ => "",
     }
 }
 
