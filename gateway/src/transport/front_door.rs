@@ -28,7 +28,7 @@ use weir_text::shorten;
 pub(crate) use self::access::is_by_address;
 pub(super) use self::{
     access::is_own,
-    body::read_of_unknown_caller,
+    body::{RefusedBody, read_of_unknown_caller},
     resource::{METADATA, ScopeNeeded, below_prefix},
 };
 use self::{answer::CountedBody, resource::ChallengeScheme};
@@ -503,7 +503,7 @@ impl AdmittedCaller<'_> {
 
     /// Reads the body of a POST. Of a caller that asks too often it is read only if it is small and comes soon, so that the
     /// request can be refused by its id.
-    pub(super) async fn read(&self, headers: &HeaderMap, body: Body) -> Result<Bytes, RpcError> {
+    pub(super) async fn read(&self, headers: &HeaderMap, body: Body) -> Result<Bytes, RefusedBody> {
         let allowance = body::BodyAllowance {
             charge: self.charge,
             bytes_max: self.door.gateway.config().http.body_max_bytes,

@@ -420,7 +420,7 @@ async fn post(
 ) -> Response {
     let bytes = match admitted.read(&head.headers, body).await {
         Ok(bytes) => bytes,
-        Err(error) => return closing(reply::refusal(&error)),
+        Err(refused) => return closing(reply::refused_body(&refused)),
     };
     let scope = admitted.into_scope(endpoint.clone());
     match MessageBody::read(&bytes) {

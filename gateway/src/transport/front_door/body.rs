@@ -56,17 +56,33 @@ enum UnreadBody {
     NoRoom(BudgetFull),
 }
 
-/// Reads a body. Its bytes count against the budget until they are dropped.
+/// Why a body is not taken, and what was read of it for the id of its request.
+pub(in crate::transport) struct RefusedBody {
+    pub(in crate::transport) error: RpcError,
+    pub(in crate::transport) read: Option<Bytes>,
+}
+
+impl From<RpcError> for RefusedBody {
+    fn from(error: RpcError) -> Self {
+        Self { error, read: None }
+    }
+}
+
+/// Reads a body. Its bytes count against the budget until they are dropped. One of another type than JSON is refused, and read
+/// only if it is small and comes soon.
 pub(super) async fn read(
     headers: &HeaderMap,
     body: Body,
     allowance: BodyAllowance<'_>,
-) -> Result<Bytes, RpcError> {
-    content_type(headers)?;
+) -> Result<Bytes, RefusedBody> {
+    if let Err(error) = content_type(headers) {
+        let read = Box::pin(read_of_unknown_caller(headers, body)).await;
+        return Err(RefusedBody { error, read });
+    }
     let declared = declared(headers);
     if let RateCharge::Over(wait_ms) = allowance.charge {
         let whole = read_small(declared, body, OVER_RATE_BYTES_MAX, OVER_RATE_ARRIVAL_MAX).await;
-        return whole.ok_or_else(|| RpcError::rate_limited(wait_ms));
+        return whole.ok_or_else(|| RpcError::rate_limited(wait_ms).into());
     }
     let bytes_max = allowance.bytes_max;
     let too_large = || {
@@ -77,7 +93,7 @@ pub(super) async fn read(
     };
     if declared.is_some_and(|length| length > bytes_max as u64) {
         drain(body, bytes_max).await;
-        return Err(too_large());
+        return Err(too_large().into());
     }
     let mut reading = BodyReading::new(body, allowance);
     // Nearly every body came together with its head: no timer for it.
@@ -92,18 +108,21 @@ pub(super) async fn read(
         Ok(Ok(())) => Ok(reading.into_bytes()),
         Ok(Err(UnreadBody::TooLarge)) => {
             drain(reading.into_rest(), bytes_max).await;
-            Err(too_large())
+            Err(too_large().into())
         }
-        Ok(Err(UnreadBody::BrokeOff)) => Err(RpcError::invalid_request("the body broke off")),
+        Ok(Err(UnreadBody::BrokeOff)) => {
+            Err(RpcError::invalid_request("the body broke off").into())
+        }
         Ok(Err(UnreadBody::NoRoom(full))) => {
             // A client that still sends would see a broken connection, and not the answer.
             drain(reading.into_rest(), bytes_max).await;
-            Err(no_room(full))
+            Err(no_room(full).into())
         }
         Err(_) => Err(RpcError::refused(
             408,
             format!("the body did not arrive within {} s", ARRIVAL_MAX.as_secs()),
-        )),
+        )
+        .into()),
     }
 }
 

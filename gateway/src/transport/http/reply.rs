@@ -14,8 +14,8 @@ use tokio::time::{Instant, Interval, MissedTickBehavior};
 use crate::{
     identity::AuthenticationError,
     methods::{CallMessages, McpAnswer},
-    transport::front_door::{ScopeNeeded, close_if_unread},
-    wire::{RequestId, RpcError, error_answer, error_without_id, sse},
+    transport::front_door::{RefusedBody, ScopeNeeded, close_if_unread},
+    wire::{RequestId, RpcError, error_answer, error_without_id, request_id, sse},
 };
 
 /// A silent stream says this often that it lives.
@@ -66,6 +66,14 @@ fn of_error(error: &RpcError, body: Vec<u8>) -> Response {
 /// Returns an error before there was a message.
 pub(super) fn refusal(error: &RpcError) -> Response {
     closing(error, error_without_id(error))
+}
+
+/// Returns an error in answer to a body that is not taken, with the id of its request if that could be read.
+pub(super) fn refused_body(refused: &RefusedBody) -> Response {
+    match refused.read.as_deref().and_then(request_id) {
+        Some(id) => unread(Some(&id), &refused.error),
+        None => refusal(&refused.error),
+    }
 }
 
 /// Returns an error in answer to a message of which the id alone may have been read.

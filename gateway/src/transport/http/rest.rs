@@ -257,7 +257,7 @@ async fn arguments(
                 return Ok(uncounted("{}".to_owned()));
             }
             let bytes = admitted.read(&head.headers, body).await;
-            let bytes = bytes.map_err(|error| closing(refusal(&error)))?;
+            let bytes = bytes.map_err(|refused| closing(refusal(&refused.error)))?;
             match serde_json::from_slice::<&RawValue>(&bytes) {
                 Ok(raw) if raw.get().starts_with('{') => {
                     let text = raw.get().to_owned();
