@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use serde::Deserialize;
-use serde_json::value::RawValue;
+use serde::{Deserialize, Deserializer};
+use serde_json::{Value, value::RawValue};
 use tokio::time::timeout;
 
 use crate::{
@@ -97,10 +97,12 @@ async fn discover(core: &SessionCore) -> Result<EraVerdict, UpstreamFailure> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct DiscoverResult {
+        #[serde(deserialize_with = "texts")]
         supported_versions: Vec<String>,
     }
     #[derive(Deserialize)]
     struct UnsupportedVersion {
+        #[serde(deserialize_with = "texts")]
         supported: Vec<String>,
     }
     let params = message::object(&[("_meta", &core.meta(MODERN, &OutgoingMeta::default()))]);
@@ -197,6 +199,16 @@ async fn initialize(core: &SessionCore) -> Result<HandshakeResult, UpstreamFailu
         .await?;
     core.link().listen(version);
     Ok(HandshakeResult { version, about })
+}
+
+/// Reads the texts of a list; what else is in it is left out.
+fn texts<'de, D: Deserializer<'de>>(list: D) -> Result<Vec<String>, D::Error> {
+    let entries = Vec::<Value>::deserialize(list)?;
+    let texts = entries.into_iter().filter_map(|entry| match entry {
+        Value::String(text) => Some(text),
+        _ => None,
+    });
+    Ok(texts.collect())
 }
 
 fn is_legacy(version: &str) -> bool {

@@ -56,6 +56,16 @@ async fn odd(extract::Path(how): extract::Path<String>, method: Method, body: By
                 "page" => return typed("text/html", "<html>"),
                 "empty" => return typed("application/json", ""),
                 "202" => return StatusCode::ACCEPTED.into_response(),
+                "null-version" => {
+                    let result =
+                        json!({ "supportedVersions": ["2026-07-28", null], "capabilities": {} });
+                    (200, answer(&request, result))
+                }
+                "null-supported" => {
+                    let mut body = refusal(id, -32022);
+                    body["error"]["data"] = json!({ "supported": [null, "2025-06-18"] });
+                    (400, body)
+                }
                 "null-result" => (200, json!({ "jsonrpc": "2.0", "id": null, "result": {} })),
                 _ => (404, refusal(id, -32601)),
             };
@@ -165,12 +175,21 @@ async fn a_server_that_answers_oddly_for_its_era_is_asked_for_the_other() {
         "empty",
         "202",
         "null-result",
+        "null-supported",
     ] {
         let session = open(format!("{url}/{how}"), EraPreference::Either).await;
         let session = session.unwrap_or_else(|failure| panic!("{how}: {failure}"));
         assert_eq!(session.version(), "2025-06-18", "{how}");
         call(&session, "t").await.expect(how);
     }
+}
+
+#[tokio::test]
+async fn a_version_that_is_no_text_leaves_the_others() {
+    let url = format!("{}/null-version", serve().await);
+    let session = open(url, EraPreference::Either).await.expect("a session");
+    assert!(session.is_modern());
+    call(&session, "t").await.expect("an answer");
 }
 
 #[tokio::test]
