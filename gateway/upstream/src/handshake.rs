@@ -195,8 +195,21 @@ async fn initialize(core: &SessionCore) -> Result<HandshakeResult, UpstreamFailu
             one_line(&initialized.protocol_version, 60)
         ))
     })?;
-    core.notify("notifications/initialized", "{}".to_owned(), version)
-        .await?;
+    let notified = core
+        .notify("notifications/initialized", "{}".to_owned(), version)
+        .await;
+    if let Err(failure) = notified {
+        if failure.kind == UpstreamFailureKind::SessionOver {
+            return Err(failure);
+        }
+        // A notification has no answer, so that nothing depends on this one.
+        let (upstream, cause) = (&*core.settings().name, failure.in_one_line());
+        tracing::warn!(
+            upstream,
+            cause,
+            "it refuses `notifications/initialized`; its session is used all the same"
+        );
+    }
     core.link().listen(version);
     Ok(HandshakeResult { version, about })
 }

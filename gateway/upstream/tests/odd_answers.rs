@@ -40,6 +40,9 @@ async fn odd(extract::Path(how): extract::Path<String>, method: Method, body: By
     }
     let request: Value = serde_json::from_slice(&body).expect("JSON");
     if request["id"].is_null() {
+        if how == "400-notified" {
+            return StatusCode::BAD_REQUEST.into_response();
+        }
         return StatusCode::ACCEPTED.into_response();
     }
     let id = request["id"].clone();
@@ -189,6 +192,13 @@ async fn a_version_that_is_no_text_leaves_the_others() {
     let url = format!("{}/null-version", serve().await);
     let session = open(url, EraPreference::Either).await.expect("a session");
     assert!(session.is_modern());
+    call(&session, "t").await.expect("an answer");
+}
+
+#[tokio::test]
+async fn a_refused_notification_leaves_the_session() {
+    let url = format!("{}/400-notified", serve().await);
+    let session = open(url, EraPreference::Legacy).await.expect("a session");
     call(&session, "t").await.expect("an answer");
 }
 
