@@ -1,5 +1,5 @@
 //! Follows the quotes of delimited text beside `csv-core`, which takes any text and does not say that a quote was never
-//! closed, or closed where another cell was meant to begin.
+//! closed, or closed where another cell was meant to begin, or that text follows on it.
 
 /// The quotes of the row that is being read.
 #[derive(Debug, Default)]
@@ -7,8 +7,16 @@ pub(crate) struct QuoteTracker {
     place: QuotePlace,
     /// The cell in quotes goes over several lines.
     has_lines: bool,
-    /// Text follows directly on the quote that closed such a cell.
-    has_swallowed: bool,
+    fault: Option<QuoteFault>,
+}
+
+/// A closed quote with text behind it: what the cell was meant to be is not known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum QuoteFault {
+    /// The quote was closed only where the next cell in quotes begins, so that rows became part of a cell.
+    TakesInRows,
+    /// The quote is within the text of one line, as in `"5" pipe"` or `"a \"b\""`.
+    TextBehind,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -19,6 +27,8 @@ enum QuotePlace {
     Quoted,
     /// Behind a quote within a cell in quotes: it closes the cell, or is the first of two.
     Closing,
+    /// Behind blanks that follow on a closed quote.
+    Closed,
 }
 
 impl QuoteTracker {
@@ -53,12 +63,20 @@ impl QuoteTracker {
                     self.place = QuotePlace::Closing;
                     left = &left[at + 1..];
                 }
-                QuotePlace::Closing => {
+                QuotePlace::Closing if *first == b'"' => {
+                    self.place = QuotePlace::Quoted;
+                    left = behind;
+                }
+                QuotePlace::Closing | QuotePlace::Closed => {
                     self.place = match first {
-                        b'"' => QuotePlace::Quoted,
                         byte if is_cell_end(*byte, delimiter) => QuotePlace::CellStart,
-                        byte => {
-                            self.has_swallowed |= self.has_lines && !matches!(byte, b' ' | b'\t');
+                        b' ' | b'\t' => QuotePlace::Closed,
+                        _ => {
+                            let is_direct = self.place == QuotePlace::Closing;
+                            self.fault.get_or_insert(match self.has_lines && is_direct {
+                                true => QuoteFault::TakesInRows,
+                                false => QuoteFault::TextBehind,
+                            });
                             QuotePlace::Plain
                         }
                     };
@@ -73,9 +91,9 @@ impl QuoteTracker {
         self.place == QuotePlace::Quoted
     }
 
-    /// Returns `true` if a quote was closed only where the next cell in quotes begins, so that rows became part of a cell.
-    pub(crate) fn has_swallowed(&self) -> bool {
-        self.has_swallowed
+    /// Returns the first quote that was closed before other text than the end of its cell.
+    pub(crate) fn fault(&self) -> Option<QuoteFault> {
+        self.fault
     }
 }
 
@@ -88,19 +106,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quotes_that_take_in_rows_are_known() {
-        for (text, is_open, has_swallowed) in [
-            ("1,\"a\",2\n", false, false),
-            ("1,\"a\nb\",2\n", false, false),
-            ("1,\"a \"\"b\"\"\n\",2\n", false, false),
-            ("1,5\" pipe,2\n", false, false),
-            ("1,\"a\"b,2\n", false, false),
-            ("1,\"a\nb\" ,2\n", false, false),
-            ("1,\"a,2\n2,b,3\n", true, false),
-            ("1,\"a,2\n2,\"b\",3\n", false, true),
-            ("1,\"a,2\n2,\"\",3\n", true, false),
-            ("1,\"", true, false),
-            ("1,\"\"", false, false),
+    fn quotes_that_are_open_or_before_text_are_known() {
+        let (rows, text_behind) = (Some(QuoteFault::TakesInRows), Some(QuoteFault::TextBehind));
+        for (text, is_open, fault) in [
+            ("1,\"a\",2\n", false, None),
+            ("1,\"a\nb\",2\n", false, None),
+            ("1,\"a \"\"b\"\"\n\",2\n", false, None),
+            ("1,5\" pipe,2\n", false, None),
+            ("1,\"a\"b,2\n", false, text_behind),
+            ("1,\"a\" b,2\n", false, text_behind),
+            ("1,\"a\" \"b\",2\n", false, text_behind),
+            ("1,\"a \\\"q\\\" b\",2\n", false, text_behind),
+            ("1,\"a\" \t,2\n", false, None),
+            ("1,\"a\nb\" ,2\n", false, None),
+            ("1,\"a,2\n2,b,3\n", true, None),
+            ("1,\"a,2\n2,\"b\",3\n", false, rows),
+            ("1,\"a,2\n2,\"\",3\n", true, None),
+            ("1,\"", true, None),
+            ("1,\"\"", false, None),
         ] {
             let mut whole = QuoteTracker::default();
             whole.note(text.as_bytes(), b',');
@@ -110,7 +133,7 @@ mod tests {
             }
             for quotes in [whole, bytewise] {
                 assert_eq!(quotes.is_open(), is_open, "{text:?}");
-                assert_eq!(quotes.has_swallowed(), has_swallowed, "{text:?}");
+                assert_eq!(quotes.fault(), fault, "{text:?}");
             }
         }
     }

@@ -4,7 +4,7 @@ use weir_plugin_sdk::{Error, files, progress};
 
 use crate::header::COLUMNS_MAX;
 use crate::layout::DelimitedLayout;
-use crate::quotes::QuoteTracker;
+use crate::quotes::{QuoteFault, QuoteTracker};
 use crate::settings::SheetSettings;
 use crate::table::SheetRow;
 
@@ -75,7 +75,7 @@ pub(crate) struct DelimitedParser {
     text_filled: usize,
     ends: Vec<usize>,
     ends_filled: usize,
-    /// The quotes of the rows, if rows that quotes took in are refused.
+    /// The quotes of the rows, if those are refused of which it is not known what their cells are.
     quotes: Option<QuoteTracker>,
     pub(crate) place: ParserPosition,
 }
@@ -108,7 +108,7 @@ impl DelimitedParser {
         }
     }
 
-    /// Refuses rows that became part of a cell because its quote is not closed.
+    /// Refuses rows that became part of a cell because its quote is not closed, and text behind a closed quote.
     pub(crate) fn with_closed_quotes(self) -> Self {
         Self {
             quotes: Some(QuoteTracker::default()),
@@ -179,10 +179,13 @@ impl DelimitedParser {
                     .filter(|_| is_begin)
                     .unwrap_or(bytes);
                 quotes.note(bytes, self.delimiter);
-                if quotes.has_swallowed() {
-                    return Err(self
-                        .place
-                        .open_quote("is closed only in a later line, before other text"));
+                match quotes.fault() {
+                    Some(QuoteFault::TakesInRows) => {
+                        let problem = "is closed only in a later line, before other text";
+                        return Err(self.place.open_quote(problem));
+                    }
+                    Some(QuoteFault::TextBehind) => return Err(self.place.text_behind_quote()),
+                    None => {}
                 }
             }
             input = &input[read..];
@@ -287,6 +290,15 @@ impl ParserPosition {
         Error::invalid(format!(
             "Row {} has a quote that {problem}, so lines behind it are part of its cell. Close the quote, or write a quote that \
              belongs to the text as two in a cell in quotes.",
+            self.rows + 1
+        ))
+    }
+
+    /// Returns the error for text behind a cell in quotes of the row that is being read.
+    fn text_behind_quote(&self) -> Error {
+        Error::invalid(format!(
+            "Row {} has text behind the quote that closes a cell. Write a quote that belongs to the text as two (\"\"), not behind \
+             a backslash, and the whole cell in quotes.",
             self.rows + 1
         ))
     }

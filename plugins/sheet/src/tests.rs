@@ -1156,6 +1156,14 @@ fn what_is_not_utf_8_or_not_closed_is_refused() {
             b"id,name,lat\n0,x,0.5\n1,\"Main St,1.5\n2,b,2.5\n3,\"ok\",3.5\n4,z,4.5\n".to_vec(),
             "Row 3 has a quote that is closed only in a later line",
         ),
+        (
+            b"id,name\n1,x\n2,\"a\"b\n".to_vec(),
+            "Row 3 has text behind the quote that closes a cell",
+        ),
+        (
+            b"id,name\n1,\"a \\\"q\\\" b\"\n".to_vec(),
+            "Row 2 has text behind the quote that closes a cell",
+        ),
     ] {
         testing::reset();
         crate::cache::make_room(crate::cache::BYTES_MAX);
