@@ -398,8 +398,11 @@ fn text_of(cell: &Data) -> String {
 }
 
 /// Returns a number as spreadsheet programs show it: with at most 15 digits, where the result of a formula has 17
-/// (`0.1+0.2`).
+/// (`0.1+0.2`); nothing for one that is not finite.
 fn number_text(number: f64) -> String {
+    if !number.is_finite() {
+        return String::new();
+    }
     if number.fract() == 0.0 {
         return number.to_string();
     }

@@ -15,7 +15,7 @@ fn described(cells: &[(&str, &str)]) -> Result<Shape, Error> {
     described_sheets(&[cells])
 }
 
-/// Describes a workbook of sheets with these cells, which are named `S1`, `S2`, ….
+/// Describes a workbook of sheets with these cells.
 fn described_sheets(sheets: &[&[(&str, &str)]]) -> Result<Shape, Error> {
     let row = |(place, text): &(&str, &str)| {
         let row = place.trim_start_matches(char::is_alphabetic);
@@ -27,6 +27,13 @@ fn described_sheets(sheets: &[&[(&str, &str)]]) -> Result<Shape, Error> {
 
 /// Describes a workbook of sheets with these rows.
 fn described_rows(sheets: &[String]) -> Result<Shape, Error> {
+    testing::reset();
+    files::put("data", "x.xlsx", workbook(sheets));
+    SheetAdapter::describe(r#"{"connection":"data","path":"x.xlsx"}"#)
+}
+
+/// Returns a workbook of sheets with these rows, which are named `S1`, `S2`, ….
+fn workbook(sheets: &[String]) -> Vec<u8> {
     let relation = "http://schemas.openxmlformats.org/officeDocument/2006/relationships";
     let (mut names, mut relations) = (String::new(), String::new());
     let root = format!(
@@ -55,9 +62,27 @@ fn described_rows(sheets: &[String]) -> Result<Shape, Error> {
             .unwrap();
         archive.write_all(text.as_bytes()).unwrap();
     }
-    testing::reset();
-    files::put("data", "x.xlsx", archive.finish().unwrap().into_inner());
-    SheetAdapter::describe(r#"{"connection":"data","path":"x.xlsx"}"#)
+    archive.finish().unwrap().into_inner()
+}
+
+/// Describes and reads a workbook of a header `id`, `n`, `m` and these rows.
+fn read_rows(rows: &str) -> Result<(String, String), Error> {
+    let name = |name: &str| format!(r#"<c t="inlineStr"><is><t>{name}</t></is></c>"#);
+    let header: String = ["id", "n", "m"].map(name).concat();
+    let rows = format!("<row>{header}</row>{rows}");
+    read("x.xlsx", &workbook(&[rows]))
+}
+
+/// A number that is not finite is no value.
+#[test]
+fn numbers_of_a_workbook_are_finite() {
+    let row =
+        |number: &str| format!("<row><c><v>1</v></c><c><v>{number}</v></c><c><v>2</v></c></row>");
+    let rows = ["1.5", "NaN", "-inf", "1e999"].map(row).concat();
+    let (columns, records) = read_rows(&rows).unwrap();
+    assert_eq!(columns, "id:integer n:number? m:integer");
+    let nulls = records.matches(r#""n":null"#).count();
+    assert_eq!(nulls, 3, "{records}");
 }
 
 /// Tables of a workbook are found by their first rows: what a sheet has far below costs the description of another one nothing.
