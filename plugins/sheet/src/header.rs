@@ -13,7 +13,7 @@ const NAME_BYTES_MAX: usize = 256;
 /// Returns one name per column, all different: a blank or very long header becomes `column_N` (counted from 1), and the
 /// second `price` becomes `price_2`.
 pub(crate) fn names<'a>(cells: impl Iterator<Item = &'a str>) -> Vec<String> {
-    let given: Vec<&str> = cells.map(str::trim).collect();
+    let given: Vec<&str> = cells.map(trim_name).collect();
     let mut taken: HashSet<String> = HashSet::new();
     let all: HashSet<&str> = given.iter().copied().collect();
     let mut names = Vec::with_capacity(given.len());
@@ -35,6 +35,11 @@ pub(crate) fn names<'a>(cells: impl Iterator<Item = &'a str>) -> Vec<String> {
     names
 }
 
+/// Takes away the blanks around a header, and the byte order marks that are left of files put together.
+fn trim_name(cell: &str) -> &str {
+    cell.trim_matches(|letter: char| letter.is_whitespace() || letter == '\u{feff}')
+}
+
 /// Returns the name of a column without a header; this includes columns to the right of the last header.
 pub(crate) fn unnamed(index: usize) -> String {
     format!("column_{}", index + 1)
@@ -52,8 +57,11 @@ impl ColumnPositions {
     pub(crate) fn locate(names: &[String], shape: &Shape) -> Self {
         let position = |key: &str| {
             let of_name = |key: &str| names.iter().position(|name| name == key);
-            // Versions published before dates in headers were read as dates have recorded them with a time.
-            let named = of_name(key).or_else(|| of_name(without_midnight(key)));
+            // Versions published before dates in headers were read as dates have recorded them with a time, and others a header
+            // with the byte order mark before it.
+            let named = of_name(key)
+                .or_else(|| of_name(without_midnight(key)))
+                .or_else(|| of_name(trim_name(key)));
             named.or_else(|| {
                 let index = key
                     .strip_prefix("column_")?
@@ -96,6 +104,7 @@ mod tests {
             (vec!["", "column_1"], vec!["column_1_2", "column_1"]),
             (vec!["A", "a"], vec!["A", "a"]),
             (vec!["Straße", "日本"], vec!["Straße", "日本"]),
+            (vec!["\u{feff} id", "b"], vec!["id", "b"]),
         ] {
             assert_eq!(names(given.clone().into_iter()), expected, "{given:?}");
         }

@@ -56,8 +56,11 @@ impl DelimitedLayout {
                 "The file is a ZIP archive, such as a workbook, and not delimited text; give it the ending of what it is.",
             ));
         }
-        let text = start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(start);
-        let mut text = without_blank_lines(text);
+        let mut text = start;
+        while let Some(behind) = text.strip_prefix(BYTE_ORDER_MARK) {
+            text = behind;
+        }
+        text = without_blank_lines(text);
         let header_end = memchr::memchr2(b'\r', b'\n', text).unwrap_or(text.len());
         if memchr::memchr(0, &text[..header_end]).is_some() {
             return Err(Error::invalid(
@@ -141,6 +144,8 @@ impl DelimitedLayout {
     }
 }
 
+/// The byte order mark of UTF-8.
+pub(crate) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 const DELIMITERS: [u8; 4] = [b',', b';', b'\t', b'|'];
 
 fn without_blank_lines(text: &[u8]) -> &[u8] {
@@ -257,6 +262,7 @@ mod tests {
             ("sep=;\ra;b,c,d\r", b';', LineEnd::Cr, false),
             ("\"a\"|\"b\"\r\r1|2", b'|', LineEnd::Cr, true),
             ("a;b\r\r\n1,2,3\r\r\n", b';', LineEnd::CrLf, false),
+            ("\u{feff}\u{feff}\"a\";\"b\"\n", b';', LineEnd::Lf, true),
         ] {
             let expected = DelimitedLayout {
                 delimiter,

@@ -3,7 +3,7 @@
 use weir_plugin_sdk::{Error, files, progress};
 
 use crate::header::COLUMNS_MAX;
-use crate::layout::DelimitedLayout;
+use crate::layout::{BYTE_ORDER_MARK, DelimitedLayout};
 use crate::quotes::{QuoteFault, QuoteTracker};
 use crate::settings::SheetSettings;
 use crate::table::SheetRow;
@@ -12,8 +12,6 @@ use crate::table::SheetRow;
 pub(crate) const ROW_BYTES_MAX: usize = 1 << 20;
 /// Larger files take longer to read than a call may last.
 pub(crate) const FILE_BYTES_MAX: u64 = 512 << 20;
-/// The byte order mark of UTF-8.
-const MARK: &[u8] = b"\xef\xbb\xbf";
 /// Rows between two reports of progress, at first; later a tenth of those done, so that the number of reports is bounded.
 const REPORT_ROWS: u64 = 20_000;
 
@@ -151,6 +149,16 @@ impl DelimitedParser {
     /// before may stand at their front, its own at their end.
     pub(crate) fn feed(&mut self, piece: &[u8], act: &mut TakeRow<'_>) -> Result<RowFlow, Error> {
         let mut input = piece;
+        // Programs that put a mark before a file that has one leave several, of which the reader knows the first.
+        if self.place.offset == 0 {
+            while let Some(behind) = input.strip_prefix(BYTE_ORDER_MARK) {
+                input = behind;
+                self.place.offset += BYTE_ORDER_MARK.len();
+            }
+            if input.is_empty() && !piece.is_empty() {
+                return Ok(RowFlow::Continue);
+            }
+        }
         loop {
             if self.is_between_rows
                 && self.place.offset >= self.plain_from
@@ -172,13 +180,7 @@ impl DelimitedParser {
                 &mut self.ends[self.ends_filled..],
             );
             if let Some(quotes) = &mut self.quotes {
-                let is_begin = self.place.offset == 0;
-                let bytes = &input[..read];
-                let bytes = bytes
-                    .strip_prefix(MARK)
-                    .filter(|_| is_begin)
-                    .unwrap_or(bytes);
-                quotes.note(bytes, self.delimiter);
+                quotes.note(&input[..read], self.delimiter);
                 match quotes.fault() {
                     Some(QuoteFault::TakesInRows) => {
                         let problem = "is closed only in a later line, before other text";

@@ -8,6 +8,8 @@ use weir_plugin_sdk::shape::TextFormat;
 use weir_plugin_sdk::{Field, Type, Value, Zone};
 
 const BLOCK_ROWS: usize = 1024;
+/// Ctrl-Z, which programs of DOS write behind the last line.
+const FILE_END: &str = "\u{1a}";
 
 /// A row: the text of its cells joined, and where each ends.
 #[derive(Clone, Copy, Debug)]
@@ -55,8 +57,10 @@ impl<'a> SheetRow<'a> {
         (0..self.ends.len()).map(move |column| self.cell(column))
     }
 
+    /// Returns `true` for a row of empty cells, and for the sign that ends a file of DOS programs.
     pub(crate) fn is_blank(&self) -> bool {
         self.text.len() == self.ends.len().saturating_sub(1) * usize::from(self.gap)
+            || (self.ends.len() == 1 && self.text == FILE_END)
     }
 
     pub(crate) fn to_owned(self) -> OwnedRow {

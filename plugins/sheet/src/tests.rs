@@ -102,6 +102,18 @@ fn nasty_files_are_read_as_documented() {
             r#"[{"id":1,"n":"a"}]"#,
         ),
         (
+            "two byte order marks",
+            "\u{feff}\u{feff}\"id\",\"n\"\n\"1\",\"a\"\n",
+            "id:integer n:string",
+            r#"[{"id":1,"n":"a"}]"#,
+        ),
+        (
+            "the sign of DOS programs behind the last line",
+            "id,n\r\n1,a\r\n\u{1a}",
+            "id:integer n:string",
+            r#"[{"id":1,"n":"a"}]"#,
+        ),
+        (
             "no line end at the end",
             "id\n1",
             "id:integer",
@@ -866,6 +878,25 @@ fn writes_that_cannot_be_are_refused_and_change_nothing() {
         );
         assert_eq!(content(), text, "{change:?}");
     }
+}
+
+/// Programs that write Ctrl-Z behind the last line read nothing behind it.
+#[test]
+fn a_row_is_appended_before_the_sign_that_ends_the_file() {
+    let (sheet, _) = open_keyed("id,note\r\n1,a\r\n\u{1a}");
+    sheet.write(&create(json!({"id": 2, "note": "b"}))).unwrap();
+    assert_eq!(content(), "id,note\r\n1,a\r\n2,b\r\n\u{1a}");
+    assert_eq!(all(&sheet), r#"[{"id":1,"note":"a"},{"id":2,"note":"b"}]"#);
+}
+
+/// A version published while a second byte order mark was part of the header keeps its column.
+#[test]
+fn a_column_recorded_with_a_byte_order_mark_is_found() {
+    let (sheet, _) = open_with("id,note\n1,a\n", |shape| {
+        shape.fields[0].key = "\u{feff}id".into();
+        shape.key.clear();
+    });
+    assert_eq!(all(&sheet), "[{\"\u{feff}id\":1,\"note\":\"a\"}]");
 }
 
 /// A row behind an open quote would be no row of its own.

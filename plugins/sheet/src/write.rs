@@ -71,7 +71,10 @@ pub(crate) fn write(
         match replaced {
             Ok(version) => {
                 // The old rows are still there, and the new row is behind them.
-                if edit.verb == Verb::Create && indexed::applies(settings, &info) {
+                if edit.verb == Verb::Create
+                    && changed.at == info.size
+                    && indexed::applies(settings, &info)
+                {
                     let extended =
                         index::extend(&SheetSource::source(settings), &info.version, &version);
                     extended.unwrap_or_else(|error| {
@@ -465,12 +468,14 @@ impl<'c> SheetContent<'c> {
         })
     }
 
-    /// Appends a row. A line end is put before it if the file ends without one, and after it if the file ends with one.
+    /// Appends a row. A line end is put before it if the file ends without one, and after it if the file ends with one. Programs
+    /// that write Ctrl-Z behind the last line read nothing behind it, so it stays the last.
     fn appended(&self, cells: &[String]) -> Result<files::Edit> {
         let layout = &self.source.head.layout;
         let mut content = Vec::with_capacity(256);
-        let last = self.bytes(self.size().saturating_sub(1)..self.size())?;
-        let ended = matches!(&*last, b"\n" | b"\r");
+        let last = self.bytes(self.size().saturating_sub(2)..self.size())?;
+        let has_sign = matches!(&*last, [b'\n' | b'\r', 0x1a]);
+        let ended = has_sign || matches!(&*last, [.., b'\n' | b'\r']);
         if !ended {
             content.extend_from_slice(layout.line_end.bytes());
         }
@@ -479,7 +484,7 @@ impl<'c> SheetContent<'c> {
             content.extend_from_slice(layout.line_end.bytes());
         }
         Ok(files::Edit {
-            at: self.size(),
+            at: self.size() - u64::from(has_sign),
             length: 0,
             content,
         })
