@@ -294,8 +294,16 @@ impl ArgumentValidator {
                 errors: vec![violation.into()],
             };
         }
+        let is_large = |fault: &JsonError| fault.fault == JsonFault::NumberOutOfRange;
+        let refused = match &value {
+            Some(arguments @ Value::Object(_)) if faults.iter().any(is_large) => {
+                repair::failures(&self.checker, self.failure_context(), arguments)
+            }
+            _ => Vec::new(),
+        };
         let mut errors: Vec<ArgumentError> = faults
             .into_iter()
+            .filter(|fault| !refused.iter().any(|error| says_more(error, fault)))
             .map(|fault| self.unreadable(fault))
             .collect();
         match value {
@@ -305,13 +313,9 @@ impl ArgumentValidator {
                     .clear
                     .as_ref()
                     .and_then(|clear| clear::set_and_cleared(&self.schema, clear, &arguments));
-                let context = FailureContext {
-                    schema: self.exemplified(),
-                    known: &self.known,
-                };
                 repair::complete(
                     &self.checker,
-                    context,
+                    self.failure_context(),
                     Value::Object(arguments),
                     &mut errors,
                 );
@@ -325,6 +329,13 @@ impl ArgumentValidator {
             errors.push(SchemaViolation::at(String::new(), "no_match").into());
         }
         InvalidArguments { errors }
+    }
+
+    fn failure_context(&self) -> FailureContext<'_> {
+        FailureContext {
+            schema: self.exemplified(),
+            known: &self.known,
+        }
     }
 
     fn exemplified(&self) -> ExampleSource<'_> {
@@ -378,6 +389,24 @@ impl ArgumentValidator {
         self.exemplified()
             .example(&self.schema)
             .filter(|example| self.checker.is_valid(example))
+    }
+}
+
+/// Returns `true` if the schema says more of a number out of range than the reader: its own bound, or another type.
+fn says_more(error: &ArgumentError, fault: &JsonError) -> bool {
+    if fault.fault != JsonFault::NumberOutOfRange || error.path != fault.path {
+        return false;
+    }
+    let is_number = |word: &Value| word == "integer" || word == "number";
+    let types = error
+        .constraint
+        .as_ref()
+        .and_then(|constraint| constraint.get("type"));
+    match (error.reason, types) {
+        ("out_of_range", _) => true,
+        ("wrong_type", Some(Value::Array(words))) => !words.iter().any(is_number),
+        ("wrong_type", Some(word)) => !is_number(word),
+        _ => false,
     }
 }
 

@@ -268,6 +268,28 @@ fn unreadable_arguments() {
     }
 }
 
+/// What no reader holds is refused by the schema's own bound and type, so that the next call is not refused by these.
+#[test]
+fn a_number_that_no_reader_holds_is_told_the_bounds_of_the_schema() {
+    let raw = r#"{"subject":9007199254740993,"priority":9007199254740993}"#;
+    let found = refused(&ticket(), raw);
+    assert_eq!(found["errors"][0]["reason"], "wrong_type", "{found}");
+    assert_eq!(found["errors"][0]["path"], "/subject", "{found}");
+    assert_eq!(found["errors"][1]["reason"], "out_of_range", "{found}");
+    assert_eq!(
+        found["errors"][1]["constraint"],
+        json!({ "minimum": 1, "maximum": 5 }),
+        "{found}"
+    );
+    let open =
+        json!({ "type": "object", "properties": { "n": { "type": "integer", "minimum": 1 } } });
+    let found = refused(&open, r#"{"n":9007199254740993}"#);
+    assert_eq!(
+        found["errors"][0]["constraint"]["maximum"], 9_007_199_254_740_991_i64,
+        "{found}"
+    );
+}
+
 #[test]
 fn an_update_without_a_change_keeps_its_key() {
     let schema = json!({

@@ -138,7 +138,7 @@ pub(super) fn apply(arguments: &mut Value, error: &ArgumentError) {
 
 /// Returns everything the validator finds, in the order of the schema, one error per place and reason; for costly
 /// arguments it returns the first failure.
-fn failures(
+pub(super) fn failures(
     checker: &SchemaChecker,
     context: FailureContext<'_>,
     arguments: &Value,
