@@ -35,8 +35,16 @@ pub(super) struct IssuerKeys {
     issuer: String,
     place: KeyPlace,
     known: ArcSwapOption<KnownKeys>,
-    /// Locked by the fetch in progress. It contains the time at which the last one began.
-    flight: Arc<Mutex<Option<Instant>>>,
+    /// Locked by the fetch in progress. It contains the last one.
+    flight: Arc<Mutex<Option<LastFetch>>>,
+}
+
+/// The times of a fetch.
+#[derive(Clone, Copy)]
+struct LastFetch {
+    began: Instant,
+    /// While it is in progress, the time at which it began.
+    ended: Instant,
 }
 
 struct KnownKeys {
@@ -99,26 +107,33 @@ impl IssuerKeys {
         last.is_ok_and(|last| self.is_due(*last))
     }
 
-    fn is_due(&self, last: Option<Instant>) -> bool {
+    fn is_due(&self, last: Option<LastFetch>) -> bool {
         let pause = match self.usable() {
             Some(_) => REFETCH_PAUSE,
             None => RETRY_PAUSE,
         };
-        last.is_none_or(|last| last.elapsed() >= pause)
+        last.is_none_or(|last| last.began.elapsed() >= pause)
     }
 
     /// Fetches the keys, or waits for the present fetch. The fetch continues when its caller leaves.
     async fn refresh(self: &Arc<Self>) {
+        let asked = Instant::now();
         let mut last = self.flight.clone().lock_owned().await;
-        if !self.is_due(*last) {
+        // Of an issuer that does not answer, each request would otherwise wait for the fetches of all before it, one by one.
+        let has_waited = last.is_some_and(|last| last.ended >= asked);
+        if has_waited || !self.is_due(*last) {
             return;
         }
-        *last = Some(Instant::now());
+        let began = Instant::now();
+        *last = Some(LastFetch {
+            began,
+            ended: began,
+        });
         let keys = Arc::clone(self);
         let _ = tokio::spawn(async move { keys.fetch(last).await }).await;
     }
 
-    async fn fetch(&self, _flight: OwnedMutexGuard<Option<Instant>>) {
+    async fn fetch(&self, mut flight: OwnedMutexGuard<Option<LastFetch>>) {
         let fetched = self.place.fetch().await;
         match fetched.and_then(|fetched| KnownKeys::read(&fetched)) {
             Ok(known) => self.known.store(Some(Arc::new(known))),
@@ -126,6 +141,9 @@ impl IssuerKeys {
                 let issuer = &self.issuer;
                 tracing::error!(issuer, "the keys of an issuer cannot be had: {error}");
             }
+        }
+        if let Some(last) = flight.as_mut() {
+            last.ended = Instant::now();
         }
     }
 }

@@ -593,6 +593,44 @@ async fn a_flood_of_unknown_keys_fetches_once() {
     assert_eq!(asked.load(Ordering::SeqCst), 1);
 }
 
+/// Requests that waited for a fetch which failed after long begin no other one: the last of them would wait for all of these.
+#[tokio::test]
+async fn a_fetch_that_fails_late_answers_all_who_waited_for_it() {
+    let issuer = TestIssuer::new();
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("http://{}/keys", listener.local_addr().expect("an address"));
+    let asked = Arc::new(AtomicUsize::new(0));
+    let count = asked.clone();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.expect("a connection");
+            let _ = stream.read(&mut [0; 4096]);
+            count.fetch_add(1, Ordering::SeqCst);
+            // The pause before the next fetch is over then.
+            std::thread::sleep(std::time::Duration::from_millis(2200));
+            let _ = stream.write_all(
+                b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\nconnection: close\r\n\r\n",
+            );
+        }
+    });
+    let identities = IdentityRegistry::open();
+    let section = IdentityConfig {
+        required: false,
+        dpop_bound_access_tokens_required: false,
+        issuers: vec![config(url)],
+    };
+    identities.configure(&section, Path::new("."));
+    let tokens: Vec<_> = (0..5).map(|_| issuer.token(|_, _| {})).collect();
+    let waiting = tokens
+        .iter()
+        .map(|token| resolve(&identities, token, "/mcp/desk"));
+    for resolved in futures::future::join_all(waiting).await {
+        let unavailable = AuthenticationError::Token(TokenFault::KeysUnavailable);
+        assert_eq!(resolved, Err(unavailable));
+    }
+    assert_eq!(asked.load(Ordering::SeqCst), 1);
+}
+
 /// A redirect would lead where the configuration does not.
 #[tokio::test]
 async fn keys_are_fetched_without_redirects() {
