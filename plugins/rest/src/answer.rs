@@ -1,6 +1,7 @@
 //! Reads answers: status codes become our errors, and bodies must be JSON if that was promised.
 
 pub(crate) mod lenient;
+pub(crate) mod record;
 
 use std::collections::BTreeMap;
 

@@ -8,6 +8,7 @@ use weir_plugin_sdk::value::{Datetime, INTEGER_MAX, Zone, is_date};
 use weir_plugin_sdk::{Error, Field, Shape, Type, http, matches};
 
 use crate::answer;
+use crate::answer::record::{RecordMembers, not_a_record, record_members, value_fault};
 use crate::pages::ListPages;
 use crate::request::request;
 use crate::settings::{FieldSettings, FullField, ListPagination, NEXT, OpenApi, RestSettings};
@@ -23,7 +24,7 @@ pub(crate) fn describe(settings: &RestSettings) -> Result<Shape, Error> {
     shape.fields = match (&settings.fields, &settings.openapi) {
         (Some(fields), _) => written(fields)?,
         (None, Some(openapi)) => documented(settings, openapi)?,
-        (None, None) if settings.sample => sampled(settings)?,
+        (None, None) if settings.sample => sampled(settings, &mut shape.notes)?,
         (None, None) => Vec::new(),
     };
     shape.key = key(settings, &shape)?;
@@ -128,8 +129,8 @@ fn written(fields: &Map<String, Json>) -> Result<Vec<Field>, Error> {
 }
 
 /// Returns the types that fit all records of the first page. A sample proves no field to be always there, so all but
-/// the key are nullable.
-fn sampled(settings: &RestSettings) -> Result<Vec<Field>, Error> {
+/// the key are nullable. What a column cannot be made of is noted.
+fn sampled(settings: &RestSettings, notes: &mut Vec<String>) -> Result<Vec<Field>, Error> {
     let list = settings.list.as_ref().ok_or_else(|| {
         Error::invalid("A sample needs a `list` to take it from.").field("settings")
     })?;
@@ -138,20 +139,29 @@ fn sampled(settings: &RestSettings) -> Result<Vec<Field>, Error> {
     let records = page.map(|page| page.records).unwrap_or_default();
     let mut names = Vec::new();
     let mut values: BTreeMap<String, Vec<&RawValue>> = BTreeMap::new();
-    for record in records.iter() {
-        // The order of a map is lost in a BTreeMap, so names are taken in the order they first come in.
-        let ordered: Map<String, Json> = serde_json::from_str(record.get()).map_err(|_| {
-            Error::upstream_error("The web service's list holds something that is not a record.")
-        })?;
-        names.extend(
-            ordered
-                .keys()
-                .filter(|name| !values.contains_key(*name))
-                .cloned(),
-        );
-        for (name, value) in answer::members(record).unwrap_or_default() {
+    for (at, record) in records.iter().enumerate() {
+        let refused = |fault: String| not_a_record(at, &fault);
+        let members = record_members(record).map_err(refused)?;
+        let once = RecordMembers::new(members.clone());
+        for (name, value) in members {
+            once.member(&name).map_err(refused)?;
+            if let Some(fault) = value_fault(&name, value) {
+                return Err(refused(fault));
+            }
+            // The order of a map is lost in a BTreeMap, so names are taken in the order they first come in.
+            if !values.contains_key(&name) {
+                names.push(name.clone());
+            }
             values.entry(name).or_default().push(value);
         }
+    }
+    if names.iter().any(String::is_empty) {
+        names.retain(|name| !name.is_empty());
+        notes.push(
+            "The records have a member whose name is empty, which no column can have. It is left out; give `fields` with one \
+             `at: /` for it."
+                .to_owned(),
+        );
     }
     if names.is_empty() {
         return Err(Error::not_found(

@@ -10,6 +10,7 @@ use weir_plugin_sdk::{
     Comparison, Error, Field, Order, Page, Query, Shape, Type, Value, http, progress,
 };
 
+use crate::answer::record::{RecordMembers, inside_record, not_a_record};
 use crate::pages::ListPages;
 use crate::request::{path, request};
 use crate::settings::ListEndpoint;
@@ -103,9 +104,11 @@ pub(crate) fn one(
         Err(error) if error.is("invalid") => return Ok(None),
         body => body?,
     };
-    let values = answer::at(body, &get.record)?.and_then(|raw| values(rest, raw));
-    let values = values.ok_or_else(|| {
+    let raw = answer::at(body, &get.record)?.ok_or_else(|| {
         Error::upstream_error("The web service's record is not where it should be.")
+    })?;
+    let values = values(rest, raw).map_err(|fault| {
+        Error::upstream_error(format!("What the web service answers as a record {fault}."))
     })?;
     let same = key.iter().all(|(name, wanted)| {
         let Ok(at) = position(&rest.shape, name) else {
@@ -170,12 +173,8 @@ fn listed(
         }
         seen += page.records.len();
         check_scanned(list, seen)?;
-        for raw in page.records.iter() {
-            let values = values(rest, raw).ok_or_else(|| {
-                Error::upstream_error(
-                    "The web service's list holds something that is not a record.",
-                )
-            })?;
+        for (at, raw) in page.records.iter().enumerate() {
+            let values = values(rest, raw).map_err(|fault| not_a_record(at, &fault))?;
             if matching(&values) && behind(&values) {
                 // A list that the service does not sort is read from its beginning each time.
                 found.push((
@@ -335,18 +334,19 @@ fn filters(list: &ListEndpoint, query: &Query) -> Vec<(String, String)> {
     parameters.collect()
 }
 
-pub(crate) fn values(rest: &RestAdapter, raw: &RawValue) -> Option<Values> {
-    let members = answer::members(raw)?;
-    let value = |field: &Field| {
+/// Returns the values of a record. The error is the rest of a sentence about it.
+pub(crate) fn values(rest: &RestAdapter, raw: &RawValue) -> Result<Values, String> {
+    let members = RecordMembers::read(raw)?;
+    let value = |field: &Field| -> Result<Value<'static>, String> {
         let found = match rest.settings.place(&field.key) {
-            Some(pointer) => answer::inside(raw, &pointer),
-            None => members.get(&field.key).copied(),
+            Some(pointer) => inside_record(raw, &pointer)?,
+            None => members.member(&field.key)?,
         };
-        found.map_or(Value::Null, |raw| {
+        Ok(found.map_or(Value::Null, |raw| {
             Value::from_json(raw, field, &rest.zone).into_owned()
-        })
+        }))
     };
-    Some(rest.shape.fields.iter().map(value).collect())
+    rest.shape.fields.iter().map(value).collect()
 }
 
 pub(crate) fn position(shape: &Shape, column: &str) -> Result<usize, Error> {

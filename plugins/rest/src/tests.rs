@@ -160,6 +160,87 @@ fn changes_cannot_be_held_to_conditions() {
     }
 }
 
+/// What is no record is named with its place, when a sample is taken and when records are read.
+#[test]
+fn what_is_no_record_is_named() {
+    let served = |body: &str| {
+        testing::reset();
+        let body = body.to_owned();
+        http::answer(move |_| Ok(http::json(200, &body)));
+    };
+    for (body, fault) in [
+        (r#"[{"id":1,"v":1},null]"#, "record 2 of its page is null"),
+        (
+            r#"[{"id":1,"v":1},{"id":2,"v":1,"v":2}]"#,
+            "record 2 of its page has the member \"v\" twice",
+        ),
+        (
+            r#"[{"id":1,"v":1,"\ud800":2}]"#,
+            "record 1 of its page has half a character",
+        ),
+    ] {
+        served(r#"[{"id":1,"v":1}]"#);
+        let rest = open(POSTS);
+        served(body);
+        for error in [
+            rest.read(&Query {
+                limit: 5,
+                ..Query::default()
+            })
+            .unwrap_err(),
+            RestAdapter::describe(POSTS).unwrap_err(),
+        ] {
+            assert!(error.message.contains(fault), "{body}: {error}");
+        }
+    }
+    served(r#"[{"id":1,"v":{"n":[1E400]}}]"#);
+    let error = RestAdapter::describe(POSTS).unwrap_err();
+    let fault = "record 1 of its page holds a number that is out of range in its member \"v\"";
+    assert!(error.message.contains(fault), "{error}");
+    served(r#"[{"id":1},{"id":2,"v":"a\ud800"}]"#);
+    let error = RestAdapter::describe(POSTS).unwrap_err();
+    let fault =
+        "record 2 of its page holds half a character (a lone surrogate) in its member \"v\"";
+    assert!(error.message.contains(fault), "{error}");
+}
+
+/// A member that is read at another place than its own is held to the same rule.
+#[test]
+fn a_member_that_comes_twice_on_the_way_to_a_field_is_named() {
+    testing::reset();
+    let body = r#"[{"id":1,"author":{"name":"a","name":"b"}}]"#;
+    http::answer(move |_| Ok(http::json(200, body)));
+    let settings = r#"{"connection":"blog","list":{"path":"/posts"},
+        "fields":{"id":"integer","by":{"type":"string","at":"/author/name"}}}"#;
+    let error = open(settings).read(&Query::default()).unwrap_err();
+    let fault = "record 1 of its page has the member \"name\" twice";
+    assert!(error.message.contains(fault), "{error}");
+}
+
+/// A number that no double holds is null where it is read, and a member without a name is no column.
+#[test]
+fn a_sample_goes_on_over_odd_members() {
+    testing::reset();
+    let body = r#"[{"id":1,"":"x","v":1E400},{"id":2,"":"y","v":1.5}]"#;
+    http::answer(move |_| Ok(http::json(200, body)));
+    let shape = RestAdapter::describe(POSTS).unwrap();
+    let keys: Vec<_> = shape.fields.iter().map(|field| &*field.key).collect();
+    assert_eq!(keys, ["id", "v"]);
+    assert!(
+        shape.notes[0].contains("name is empty"),
+        "{:?}",
+        shape.notes
+    );
+    let page = open(POSTS).read(&Query {
+        limit: 5,
+        ..Query::default()
+    });
+    assert_eq!(
+        page.unwrap().records,
+        r#"[{"id":1,"v":null},{"id":2,"v":1.5}]"#
+    );
+}
+
 #[test]
 fn a_sample_becomes_a_shape() {
     service(json!([

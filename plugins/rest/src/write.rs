@@ -179,7 +179,8 @@ fn answered(
     let body = answer::checked(response)?;
     let raw = answer::at(body, pointer)?
         .filter(|raw| answer::members(raw).is_some_and(|members| !members.is_empty()));
-    Ok(raw.and_then(|raw| values(rest, raw)))
+    // What was done is done: a record that cannot be read is asked for again, or shown as it was sent.
+    Ok(raw.and_then(|raw| values(rest, raw).ok()))
 }
 
 fn render_record(rest: &RestAdapter, values: &Values) -> String {
