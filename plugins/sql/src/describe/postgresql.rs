@@ -20,8 +20,9 @@ const COMPOSITES_MAX: usize = 4;
 const TABLE: &str = "SELECT c.oid::int8 AS oid, c.relkind::text AS kind FROM pg_catalog.pg_class c \
     WHERE c.oid = to_regclass($1) AND c.relkind IN ('r', 'p', 'f', 'v', 'm')";
 
-/// The columns of a table, or the members of a composite. Domains appear as the type they stand on, as they do in an
-/// answer. `int2vector` is among the arrays of the catalogue but is spelled otherwise, so that the spelling tells what an
+/// The columns of a table, or the members of a composite. Domains appear as the type they stand on, over whichever other domains,
+/// as they do in an answer; so do those that are elements of an array, but for domains of arrays: an array of arrays is spelled
+/// as no other is. `int2vector` is among the arrays of the catalogue but is spelled otherwise, so that the spelling tells what an
 /// array is. A time that is infinite unless it is given is one that is shown as null. `members` is the composite that the
 /// column, or an element of its array, is.
 const COLUMNS: &str = "SELECT a.attname::text AS name, \
@@ -31,16 +32,27 @@ const COLUMNS: &str = "SELECT a.attname::text AS name, \
          WHEN b.typtype = 'b' AND b.typnamespace = 'pg_catalog'::regnamespace THEN b.typname::text \
          ELSE format_type(b.oid, NULL) END AS native, \
     CASE WHEN b.typoutput = 'pg_catalog.array_out'::regproc AND b.typelem <> 0 THEN e.typrelid ELSE b.typrelid END::int8 AS members, \
-    a.attndims::int4 AS dimensions, \
-    (a.attnotnull OR t.typnotnull) AND NOT (b.typcategory = 'D' \
+    greatest(a.attndims::int4, r.dimensions) AS dimensions, \
+    (a.attnotnull OR r.required) AND NOT (b.typcategory = 'D' \
         AND coalesce(pg_get_expr(d.adbin, d.adrelid) LIKE '%infinity%', false)) AS required, \
     (a.attidentity <> '' OR a.atthasdef OR t.typdefault IS NOT NULL) AS generated, \
     (coalesce(to_jsonb(a) ->> 'attgenerated', '') <> '' OR a.attidentity = 'a') AS computed, \
     col_description(a.attrelid, a.attnum::int4) AS description \
     FROM pg_catalog.pg_attribute a \
     JOIN pg_catalog.pg_type t ON t.oid = a.atttypid \
-    JOIN pg_catalog.pg_type b ON b.oid = CASE t.typtype WHEN 'd' THEN t.typbasetype ELSE t.oid END \
-    LEFT JOIN pg_catalog.pg_type e ON e.oid = b.typelem \
+    JOIN LATERAL (WITH RECURSIVE s AS (SELECT t.oid, t.typtype, t.typbasetype, t.typnotnull, t.typndims \
+            UNION ALL SELECT n.oid, n.typtype, n.typbasetype, n.typnotnull, n.typndims \
+            FROM s JOIN pg_catalog.pg_type n ON s.typtype = 'd' AND n.oid = s.typbasetype) \
+        SELECT max(s.oid::int8) FILTER (WHERE s.typtype <> 'd') AS base, bool_or(s.typnotnull) AS required, \
+            max(s.typndims)::int4 AS dimensions FROM s) r ON true \
+    JOIN pg_catalog.pg_type b ON b.oid = r.base::oid \
+    LEFT JOIN LATERAL (WITH RECURSIVE s AS (SELECT i.oid, i.typtype, i.typbasetype, i.typoutput, true AS is_first \
+            FROM pg_catalog.pg_type i WHERE i.oid = b.typelem \
+            UNION ALL SELECT n.oid, n.typtype, n.typbasetype, n.typoutput, false \
+            FROM s JOIN pg_catalog.pg_type n ON s.typtype = 'd' AND n.oid = s.typbasetype) \
+        SELECT s.oid FROM s WHERE s.is_first OR (s.typtype <> 'd' AND s.typoutput <> 'pg_catalog.array_out'::regproc) \
+        ORDER BY s.is_first LIMIT 1) p ON true \
+    LEFT JOIN pg_catalog.pg_type e ON e.oid = p.oid \
     LEFT JOIN pg_catalog.pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum \
     WHERE a.attrelid = $1::int8::oid AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum";
 

@@ -18,6 +18,10 @@ use crate::both::{Both, Which, describe, object, outline, show};
 const TYPES: &str = r#"
     CREATE SCHEMA app;
     CREATE TYPE app."Kind of" AS ENUM ('a', 'b c', 'd"e\f', 'ü,{}', 'NULL');
+    CREATE DOMAIN app.amount AS numeric;
+    CREATE DOMAIN app.price AS app.amount CHECK (value IS NULL OR value = value);
+    CREATE DOMAIN app.moment AS timestamptz;
+    CREATE DOMAIN app."Kind again" AS app."Kind of";
     CREATE TYPE app.point AS (x int8, y float8);
     CREATE TYPE app.home AS (street text, zip int, "Since" timestamp, seen timestamptz, day date, rent numeric, tags text[],
         more jsonb, place app.point, kind app."Kind of", open bool);"#;
@@ -76,6 +80,15 @@ fn kinds() -> Vec<(&'static str, &'static str, BoxedStrategy<Value>)> {
         ),
         ("e", "app.\"Kind of\"", kind_of()),
         ("bits", "bit(3)", "[01]{3}".prop_map(Value::from).boxed()),
+        (
+            "dn",
+            "app.price",
+            "-?[1-9][0-9]{0,20}(\\.[0-9]{0,5}[1-9])?"
+                .prop_map(Value::from)
+                .boxed(),
+        ),
+        ("dz", "app.moment", moment().prop_map(Value::from).boxed()),
+        ("de", "app.\"Kind again\"", kind_of()),
         (
             "tm",
             "time",
@@ -442,6 +455,55 @@ fn odd_values_of_postgresql_do_not_end_a_list() {
         describe(r#"{"connection":"db","table":"seen"}"#)
     });
     assert!(outline(&view.expect("described")).contains("homes:List"));
+}
+
+/// A domain is the type that it stands on, over whichever other domains, also as the element of an array and in a query.
+#[test]
+fn domains_are_the_types_that_they_stand_on() {
+    let both = Both::filled("", &format!("{TYPES}
+        CREATE DOMAIN app.grid AS int[][];
+        CREATE TYPE app.stay AS (paid app.price, seen app.moment[]);
+        CREATE TABLE stays (id int PRIMARY KEY, paid app.price, prices app.price[], seen app.moment[], grid app.grid, grids app.grid[],
+            stays app.stay[]);
+        INSERT INTO stays VALUES (1, 1.50, '{{1.50,NaN,NULL}}', '{{infinity,2024-02-29 12:00+02}}', '{{{{1,2}}}}', ARRAY['{{1,2}}'::app.grid],
+            ARRAY[(2.50, '{{infinity}}')::app.stay])"));
+    let columns = ["paid", "prices", "seen", "grid", "grids", "stays"];
+    let query = Query {
+        columns: columns.map(str::to_owned).to_vec(),
+        limit: 9,
+        ..Query::default()
+    };
+    let table = r#"{"connection":"db","table":"stays"}"#;
+    let of_query = r#"{"connection":"db","query":"SELECT id, paid, prices, seen, grid, grids, stays FROM stays"}"#;
+    for settings in [table, of_query] {
+        let page = both.on(Which::Postgresql, || {
+            SqlAdapter::open(settings, &describe(settings)?)?
+                .read(&query)
+                .map(show)
+        });
+        let records: Value = serde_json::from_str(&page.expect(settings).0).expect("JSON");
+        let n = Value::Null;
+        assert_eq!(
+            records,
+            json!([{"paid": "1.5", "prices": ["1.5", n, n], "seen": [n, "2024-02-29T10:00:00Z"], "grid": [[1, 2]],
+                "grids": ["{1,2}"], "stays": [{"paid": "2.5", "seen": [n]}]}]),
+            "{settings}"
+        );
+    }
+    let record = json!({"paid": "3.25", "prices": ["7", null], "seen": ["2024-02-29T10:00:00Z"],
+        "stays": [{"paid": "1.5", "seen": ["2024-02-29T10:00:00Z"]}]});
+    let written = both.on(Which::Postgresql, || {
+        let change = Change {
+            key: object(json!({"id": 1})),
+            record: object(record.clone()),
+            ..Change::new(Verb::Update)
+        };
+        SqlAdapter::open(table, &describe(table)?)?.write(&change)
+    });
+    let written: Value = serde_json::from_str(&written.expect("written")).expect("JSON");
+    for (name, value) in object(record) {
+        assert_eq!(written[&name], value, "{name}");
+    }
 }
 
 /// The catalogue counts these among the arrays, which they are not spelled as: a list with one ended.

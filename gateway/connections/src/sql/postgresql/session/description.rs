@@ -68,13 +68,20 @@ pub(super) fn described(body: &RowDescriptionBody) -> io::Result<Vec<PostgresqlC
     body.fields().map(column).collect()
 }
 
-/// An array is named by its elements; `int2vector` is none, since it is spelled otherwise. What comes with the server has its
-/// short name (`int4`, not `integer`).
+/// An array is named by its elements, and elements of a domain by the type that it stands on, over whichever other domains, unless
+/// that is an array: an array of arrays is spelled as no other is. `int2vector` is no array, since it is spelled otherwise. What
+/// comes with the server has its short name (`int4`, not `integer`).
 pub(super) const TYPES: &str = "SELECT kind.oid, named.oid, named.typname, named.oid::regtype, kind.typtype = 'e', \
-    named.oid <> kind.oid \
-    FROM pg_catalog.pg_type AS kind JOIN pg_catalog.pg_type AS named ON named.oid = \
-    CASE WHEN kind.typtype = 'b' AND kind.typoutput = 'pg_catalog.array_out'::regproc THEN kind.typelem ELSE kind.oid END \
-    WHERE kind.oid = ANY ($1::oid[])";
+    kind.is_array \
+    FROM (SELECT oid, typtype, typelem, typtype = 'b' AND typoutput = 'pg_catalog.array_out'::regproc AS is_array \
+        FROM pg_catalog.pg_type WHERE oid = ANY ($1::oid[])) AS kind \
+    JOIN LATERAL (WITH RECURSIVE s AS (SELECT i.oid, i.typtype, i.typbasetype, i.typoutput, true AS is_first \
+            FROM pg_catalog.pg_type AS i WHERE i.oid = CASE WHEN kind.is_array THEN kind.typelem ELSE kind.oid END \
+            UNION ALL SELECT n.oid, n.typtype, n.typbasetype, n.typoutput, false \
+            FROM s JOIN pg_catalog.pg_type AS n ON kind.is_array AND s.typtype = 'd' AND n.oid = s.typbasetype) \
+        SELECT s.oid FROM s WHERE s.is_first OR (s.typtype <> 'd' AND s.typoutput <> 'pg_catalog.array_out'::regproc) \
+        ORDER BY s.is_first LIMIT 1) AS base ON true \
+    JOIN pg_catalog.pg_type AS named ON named.oid = base.oid";
 
 pub(super) fn type_of(row: &Row) -> Option<(u32, PostgresqlType)> {
     let cells: Vec<&str> = row
