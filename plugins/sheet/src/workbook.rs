@@ -1,6 +1,7 @@
 //! XLSX and ODS: one sheet of a workbook as a table of text.
 
 mod error_cells;
+mod formulas;
 mod time;
 
 use std::io::Cursor;
@@ -21,6 +22,8 @@ use crate::stream::{RowFlow, read_pieces};
 use crate::table::{OwnedRow, SheetTable};
 
 pub(crate) use time::as_published_before;
+
+use formulas::UncomputedFormulas;
 
 /// The ending of a date without a time: workbooks know only points in time.
 pub(crate) const MIDNIGHT: &str = " 00:00:00";
@@ -56,9 +59,14 @@ pub(crate) fn load(settings: &SheetSettings, info: &Info) -> Result<SheetTable, 
         SheetFormat::Workbook("ODS") => {
             let mut workbook: Ods<_> = Ods::new(file).map_err(|error| broken("ODS", &error))?;
             let sheets = workbook.sheets_metadata().to_vec();
-            choose_sheet(&sheets, settings, |name| {
-                ods_cells(&mut workbook, &bytes, name)
-            })?
+            let mut uncomputed = None;
+            let (range, mut notes) = choose_sheet(&sheets, settings, |name| {
+                let (range, formulas) = ods_cells(&mut workbook, &bytes, name)?;
+                uncomputed = formulas.note();
+                Ok(range)
+            })?;
+            notes.extend(uncomputed);
+            (range, notes)
         }
         _ => {
             let mut workbook: Xlsx<_> = Xlsx::new(file).map_err(|error| broken("XLSX", &error))?;
@@ -208,12 +216,12 @@ fn ods_cells(
     workbook: &mut Ods<Cursor<&[u8]>>,
     bytes: &[u8],
     name: &str,
-) -> Result<Range<Data>, Error> {
+) -> Result<(Range<Data>, UncomputedFormulas), Error> {
     let mut range = workbook
         .worksheet_range(name)
         .map_err(|error| broken("sheet", &error))?;
-    error_cells::clear(bytes, name, &mut range)?;
-    Ok(range)
+    let formulas = error_cells::clear(bytes, name, &mut range)?;
+    Ok((range, formulas))
 }
 
 /// Returns the first rows of a sheet.
@@ -238,23 +246,14 @@ struct SheetCells {
 /// Says that formulas have no value, as libraries write them that compute none. A cell without a value may be one.
 fn note_uncomputed(workbook: &mut Xlsx<Cursor<&[u8]>>, name: &str) -> Option<String> {
     let mut reader = workbook.worksheet_cells_reader(name).ok()?;
-    let (mut count, mut first) = (0_u64, None);
+    let mut formulas = UncomputedFormulas::default();
     // A formula that cannot be read costs the note and not the sheet.
     while let Some(cell) = reader.next_cell_with_formula_metadata().ok()? {
         if cell.formula.is_some() && matches!(cell.value, DataRef::Empty) {
-            count += 1;
-            first.get_or_insert(cell.pos);
+            formulas.add(cell.pos.0, 1);
         }
     }
-    let (row, _) = first?;
-    let row = row + 1;
-    let which = match count {
-        1 => format!("A formula in row {row} has no value"),
-        _ => format!("{count} formulas have no value, the first in row {row}"),
-    };
-    Some(format!(
-        "{which}, and null is read: open the workbook in a spreadsheet program and save it."
-    ))
+    formulas.note()
 }
 
 /// Returns the cells of a sheet, or of its first rows. They are counted as they come: one stray cell in the last row makes

@@ -1,5 +1,5 @@
-//! The cells of an ODS sheet that hold an error. LibreOffice writes them as text and marks them, and calamine passes on the
-//! text alone.
+//! What calamine does not say of the cells of an ODS sheet: which hold an error, since LibreOffice writes them as text and
+//! marks them, and which formulas have no value.
 
 use std::io::{BufReader, Cursor};
 
@@ -10,15 +10,30 @@ use weir_plugin_sdk::Error;
 use zip::ZipArchive;
 
 use super::broken;
+use super::formulas::UncomputedFormulas;
 
-/// Empties the cells of a sheet that hold an error.
-pub(super) fn clear(bytes: &[u8], sheet: &str, range: &mut Range<Data>) -> Result<(), Error> {
+/// The attributes in which a cell has its value.
+const VALUES: [&str; 5] = [
+    "office:value",
+    "office:string-value",
+    "office:date-value",
+    "office:time-value",
+    "office:boolean-value",
+];
+
+/// Empties the cells of a sheet that hold an error. Returns the formulas that have no value.
+pub(super) fn clear(
+    bytes: &[u8],
+    sheet: &str,
+    range: &mut Range<Data>,
+) -> Result<UncomputedFormulas, Error> {
+    let mut formulas = UncomputedFormulas::default();
     let is_text = |(_, _, cell): (usize, usize, &Data)| matches!(cell, Data::String(_));
     let (Some(start), Some(end)) = (range.start(), range.end()) else {
-        return Ok(());
+        return Ok(formulas);
     };
     if !range.used_cells().any(is_text) {
-        return Ok(());
+        return Ok(formulas);
     }
     let unreadable = |error: &dyn std::fmt::Display| broken("ODS", error);
     let mut archive = ZipArchive::new(Cursor::new(bytes)).map_err(|error| unreadable(&error))?;
@@ -37,7 +52,7 @@ pub(super) fn clear(bytes: &[u8], sheet: &str, range: &mut Range<Data>) -> Resul
             .map_err(|error| unreadable(&error))?;
         match event {
             Event::Start(tag) | Event::Empty(tag) => match tag.name().as_ref() {
-                "table:table" if place.is_within => return Ok(()),
+                "table:table" if place.is_within => return Ok(formulas),
                 "table:table" => {
                     place.is_within = attribute(&tag, "table:name").as_deref() == Some(sheet)
                 }
@@ -45,6 +60,9 @@ pub(super) fn clear(bytes: &[u8], sheet: &str, range: &mut Range<Data>) -> Resul
                 "table:table-row" => place.begin_row(&tag),
                 "table:table-cell" | "table:covered-table-cell" => {
                     let columns = place.take_columns(&tag);
+                    if is_uncomputed(&tag) {
+                        formulas.add(place.rows.0, place.count(columns));
+                    }
                     if attribute(&tag, "calcext:value-type").as_deref() != Some("error") {
                         continue;
                     }
@@ -59,9 +77,9 @@ pub(super) fn clear(bytes: &[u8], sheet: &str, range: &mut Range<Data>) -> Resul
                 _ => {}
             },
             Event::End(tag) if place.is_within && tag.name().as_ref() == "table:table" => {
-                return Ok(());
+                return Ok(formulas);
             }
-            Event::Eof => return Ok(()),
+            Event::Eof => return Ok(formulas),
             _ => {}
         }
     }
@@ -90,6 +108,18 @@ impl CellPosition {
         self.column = first.saturating_add(repeats(tag, "table:number-columns-repeated"));
         (first, self.column)
     }
+
+    /// Returns how many cells the present element stands for, by the columns that it covers.
+    fn count(&self, columns: (u32, u32)) -> u64 {
+        u64::from(self.rows.1 - self.rows.0) * u64::from(columns.1 - columns.0)
+    }
+}
+
+/// Returns `true` for a cell with a formula and no value. That of a text may be its content.
+fn is_uncomputed(tag: &BytesStart<'_>) -> bool {
+    attribute(tag, "table:formula").is_some()
+        && attribute(tag, "office:value-type").as_deref() != Some("string")
+        && !VALUES.iter().any(|name| attribute(tag, name).is_some())
 }
 
 fn repeats(tag: &BytesStart<'_>, name: &str) -> u32 {

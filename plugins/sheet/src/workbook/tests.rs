@@ -327,6 +327,64 @@ fn dates_beside_a_word_for_an_empty_cell_are_dates() {
     }
 }
 
+/// Reads the notes on an ODS workbook of one sheet with these rows.
+fn ods_notes(rows: &str) -> Vec<String> {
+    let of = "urn:oasis:names:tc:opendocument:xmlns";
+    let content = format!(
+        r#"<office:document-content xmlns:office="{of}:office:1.0" xmlns:table="{of}:table:1.0" xmlns:text="{of}:text:1.0"><office:body><office:spreadsheet><table:table table:name="S">{rows}</table:table></office:spreadsheet></office:body></office:document-content>"#
+    );
+    let mime = "application/vnd.oasis.opendocument.spreadsheet";
+    let mut archive = ZipWriter::new(Cursor::new(Vec::new()));
+    let parts = [
+        ("mimetype", mime),
+        ("META-INF/manifest.xml", "<manifest></manifest>"),
+        ("content.xml", content.as_str()),
+    ];
+    for (name, text) in parts {
+        let options = SimpleFileOptions::default().compression_method(CompressionMethod::Stored);
+        archive.start_file(name, options).unwrap();
+        archive.write_all(text.as_bytes()).unwrap();
+    }
+    testing::reset();
+    crate::cache::make_room(crate::cache::BYTES_MAX);
+    files::put("data", "x.ods", archive.finish().unwrap().into_inner());
+    SheetAdapter::describe(&settings("x.ods")).unwrap().notes
+}
+
+/// A formula whose result is an empty text or an error has been computed.
+#[test]
+fn formulas_of_ods_that_were_never_computed_are_noted() {
+    let text = |text: &str| {
+        format!(
+            r#"<table:table-cell office:value-type="string"><text:p>{text}</text:p></table:table-cell>"#
+        )
+    };
+    let row = |cells: &str| format!("<table:table-row>{cells}</table:table-row>");
+    let head = row(&(text("name") + &text("sum")));
+    let line = |attributes: &str| {
+        let sum = format!(
+            r#"<table:table-cell table:formula="of:=1+1" {attributes}></table:table-cell>"#
+        );
+        row(&(text("x") + &sum))
+    };
+    let computed = r#"office:value-type="float" office:value="2""#;
+    for (rows, expected) in [
+        ([computed, r#"office:value-type="string""#], None),
+        ([computed, ""], Some("A formula in row 3 has no value")),
+        (
+            [r#"office:value-type="float""#, ""],
+            Some("2 formulas have no value, the first in row 2"),
+        ),
+    ] {
+        let notes = ods_notes(&format!("{head}{}{}", line(rows[0]), line(rows[1])));
+        let note = notes.iter().find(|note| note.contains("no value"));
+        match expected {
+            Some(expected) => assert!(note.is_some_and(|note| note.contains(expected)), "{note:?}"),
+            None => assert_eq!(note, None),
+        }
+    }
+}
+
 /// Libraries write formulas without computing them: all of the column was null without a word.
 #[test]
 fn formulas_that_were_never_computed_are_noted() {
