@@ -55,7 +55,7 @@ fn read_bytes(settings: &SheetSettings, info: &Info) -> Result<Vec<u8>, Error> {
 pub(crate) fn load(settings: &SheetSettings, info: &Info) -> Result<SheetTable, Error> {
     let bytes = read_bytes(settings, info)?;
     let file = Cursor::new(&bytes[..]);
-    let (range, notes) = match settings.format {
+    let (range, mut notes) = match settings.format {
         SheetFormat::Workbook("ODS") => {
             let mut workbook: Ods<_> = Ods::new(file).map_err(|error| broken("ODS", &error))?;
             let sheets = workbook.sheets_metadata().to_vec();
@@ -84,6 +84,7 @@ pub(crate) fn load(settings: &SheetSettings, info: &Info) -> Result<SheetTable, 
         }
     };
     let mut table = table(settings, &range)?;
+    notes.append(&mut table.notes);
     table.notes = notes;
     Ok(table)
 }
@@ -330,6 +331,7 @@ fn table(settings: &SheetSettings, range: &Range<Data>) -> Result<SheetTable, Er
     let width = check(top, bottom, right)?;
     let mut table = SheetTable::default();
     let mut header_seen = false;
+    let mut has_long = vec![false; width];
     for (index, cells) in range.rows().enumerate() {
         // Rows and columns are counted from the sheet's corner, as people see them.
         let texts =
@@ -341,6 +343,7 @@ fn table(settings: &SheetSettings, range: &Range<Data>) -> Result<SheetTable, Er
             if !row.is_blank() {
                 note_textual(&mut table.textual, cells, left as usize);
                 note_clocks(&mut table.clocks, cells, left as usize);
+                note_long(&mut has_long, cells, left as usize);
                 table.push(row);
             }
         } else if is_header(settings, u64::from(top) + index as u64 + 1, row) {
@@ -352,10 +355,32 @@ fn table(settings: &SheetSettings, range: &Range<Data>) -> Result<SheetTable, Er
             table.clocks = vec![false; width];
         }
     }
-    if header_seen {
-        Ok(table)
-    } else {
-        Err(no_header())
+    if !header_seen {
+        return Err(no_header());
+    }
+    for (name, _) in table.names.iter().zip(has_long).filter(|(_, long)| *long) {
+        table.notes.push(format!(
+            "The column {name:?} has whole numbers of more than 15 digits. A number of a workbook keeps no more, so that those behind \
+             may be others than were written: make its cells text in the workbook."
+        ));
+    }
+    Ok(table)
+}
+
+/// Notes columns of whole numbers that are not told by 15 digits, which is what numbers of a workbook have.
+fn note_long(has_long: &mut [bool], cells: &[Data], left: usize) {
+    for (column, cell) in cells.iter().enumerate() {
+        let number = match cell {
+            Data::Float(number) => *number,
+            Data::Int(integer) => *integer as f64,
+            _ => continue,
+        };
+        if number.abs() >= 1e15
+            && rounded(number) != number
+            && let Some(long) = has_long.get_mut(left + column)
+        {
+            *long = true;
+        }
     }
 }
 
@@ -405,8 +430,12 @@ fn number_text(number: f64) -> String {
     if number.fract() == 0.0 {
         return number.to_string();
     }
-    let rounded = format!("{number:.14e}").parse().unwrap_or(number);
-    f64::to_string(&rounded)
+    rounded(number).to_string()
+}
+
+/// Returns a number with at most 15 digits.
+fn rounded(number: f64) -> f64 {
+    format!("{number:.14e}").parse().unwrap_or(number)
 }
 
 fn broken(what: &str, error: &dyn std::fmt::Display) -> Error {

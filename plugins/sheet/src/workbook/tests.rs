@@ -327,6 +327,27 @@ fn dates_beside_a_word_for_an_empty_cell_are_dates() {
     }
 }
 
+/// A number of a workbook is a double: of a whole one the digits behind the fifteenth may be others than the file has.
+#[test]
+fn whole_numbers_of_more_than_15_digits_are_noted() {
+    let head = r#"<row r="1"><c r="A1" t="inlineStr"><is><t>name</t></is></c><c r="B1" t="inlineStr"><is><t>no</t></is></c></row>"#;
+    for (number, is_noted) in [
+        ("1234567890123456789", true),
+        ("-9007199254740993", true),
+        ("123456789012345", false),
+        ("5000000000000000", false),
+        ("1E+20", false),
+    ] {
+        let sheet = format!(
+            r#"{head}<row r="2"><c r="A2" t="inlineStr"><is><t>x</t></is></c><c r="B2"><v>{number}</v></c></row>"#
+        );
+        let notes = described_rows(&[sheet]).unwrap().notes;
+        let note = "The column \"no\" has whole numbers of more than 15 digits.";
+        let has_note = notes.iter().any(|given| given.starts_with(note));
+        assert_eq!(has_note, is_noted, "{number}: {notes:?}");
+    }
+}
+
 /// Reads the notes on an ODS workbook of one sheet with these rows.
 fn ods_notes(rows: &str) -> Vec<String> {
     let of = "urn:oasis:names:tc:opendocument:xmlns";
