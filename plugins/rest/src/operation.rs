@@ -9,7 +9,9 @@ use weir_plugin_sdk::{Change, Error, Field, Type, Value, http, serde_json};
 
 use crate::answer::lenient::{self, MemberList};
 use crate::pages::NextPage;
-use crate::parameters::{comma_pair, form, held_separator, is_unsent, pairs, segment, text};
+use crate::parameters::{
+    comma_pair, form, has_outer_blank, held_separator, is_unsent, pairs, segment, text,
+};
 use crate::request::{filled_path, request};
 use crate::settings::{FORM, ListPagination, NEXT, RestOperation, RestParam, RestParamLocation};
 use crate::{RestAdapter, answer, pages};
@@ -188,12 +190,7 @@ fn filled(
                 None => request.query.extend(pairs(param, place, value)),
             },
             RestParamLocation::Header => {
-                let text = text(param, value);
-                if text.chars().any(char::is_control) {
-                    return Err(
-                        Error::invalid(format!("{name:?} holds a control character.")).field(name),
-                    );
-                }
+                let text = header_text(name, param, value)?;
                 request.headers.push((place.clone(), text));
             }
         }
@@ -224,6 +221,19 @@ fn filled(
             Some(body.map_err(|_| Error::internal("An argument cannot be written as JSON."))?);
     }
     Ok(request)
+}
+
+/// Returns the text of a header, and refuses a value that would not arrive as it is.
+fn header_text(name: &str, param: &RestParam, value: &Json) -> Result<String, Error> {
+    let text = text(param, value);
+    let problem = match () {
+        () if text.chars().any(char::is_control) => "holds a control character",
+        () if has_outer_blank(param, value) => {
+            "has a blank before or behind a value, which HTTP takes away in a header"
+        }
+        () => return Ok(text),
+    };
+    Err(Error::invalid(format!("{name:?} {problem}.")).field(name))
 }
 
 /// Refuses an item that the service would read as two.

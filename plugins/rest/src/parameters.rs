@@ -61,6 +61,20 @@ pub(crate) fn held_separator(param: &RestParam, value: &Value) -> Option<char> {
     is_held.then_some(separator)
 }
 
+/// Returns `true` if a value for a header, or one of its items, begins or ends with a blank: HTTP takes those around a header's
+/// value and around the commas of a list as nothing.
+pub(crate) fn has_outer_blank(param: &RestParam, value: &Value) -> bool {
+    let is_padded = |text: &str| text.starts_with(' ') || text.ends_with(' ');
+    let holds = |value: &Value| is_padded(&plain(value));
+    match (param.style, value) {
+        (Some(_), Value::Array(items)) => sent_items(items).any(holds),
+        (Some(_), Value::Object(members)) => {
+            sent_members(members).any(|(name, value)| is_padded(name) || holds(value))
+        }
+        _ => holds(value),
+    }
+}
+
 /// Returns the character that a style puts between items and that means nothing else in a query.
 fn style_separator(style: RestParamStyle) -> Option<char> {
     match style {

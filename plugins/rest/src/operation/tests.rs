@@ -34,6 +34,33 @@ fn nulls_of_lists_are_not_sent_as_texts() {
     }
 }
 
+/// HTTP takes blanks around the value of a header, and around commas in it, as nothing.
+#[test]
+fn a_blank_that_a_header_would_lose_is_refused() {
+    let operation = json!({"method": "GET", "path": "/x", "effect": "read", "params": {
+        "plain": {"type": "string", "in": "header", "as": "x-plain"},
+        "list": {"type": "json", "in": "header", "as": "x-list", "style": "simple"},
+        "query": {"type": "string", "in": "query"}}});
+    for (params, name) in [
+        (json!({"plain": " a"}), "plain"),
+        (json!({"plain": "a "}), "plain"),
+        (json!({"plain": " "}), "plain"),
+        (json!({"list": ["a", "b ", "c"]}), "list"),
+        (json!({"list": {"a": " b"}}), "list"),
+    ] {
+        let refused = gone(operation.clone(), params, "{}", "").expect_err("a blank is lost");
+        assert_eq!(refused.code, "invalid");
+        assert_eq!(refused.field.as_deref(), Some(name));
+        assert!(refused.message.contains("blank"), "{}", refused.message);
+    }
+    let kept = json!({"plain": "a b", "list": ["a b", "c"], "query": " a "});
+    gone(operation, kept, "{}", "").expect("it is sent");
+    let sent = &http::sent()[0];
+    assert_eq!(sent.query, [("query".to_owned(), " a ".to_owned())]);
+    let plain = ("x-plain".to_owned(), "a b".to_owned());
+    assert!(sent.headers.contains(&plain));
+}
+
 /// A service would read two values where there is one.
 #[test]
 fn a_value_that_holds_the_separator_is_refused() {
