@@ -52,6 +52,7 @@ mod reload;
 mod serve;
 mod start;
 mod state;
+mod stop;
 mod terminal;
 mod tools;
 mod upstream;

@@ -23,7 +23,7 @@ use weir_contracts::FileProblem;
 use super::{
     CliSettings, Done, block_on, clients,
     draft::{ServedPart, ServedReport, serve_source, served_config},
-    runtime, start,
+    runtime, start, stop,
 };
 
 #[derive(Args)]
@@ -107,6 +107,7 @@ impl ServeArgs {
                 let (started, reload, report) =
                     start(config, self.served(), "serve", read, self.strict).await?;
                 let admin = started.admin(&reload).await?;
+                let stopped = stop::hear(&started.gateway);
                 let snapshot = started.gateway.snapshot();
                 tracing::info!(
                     tools = snapshot.catalogue.len(),
@@ -135,7 +136,7 @@ impl ServeArgs {
                         clients::http("weir", &format!("http://{address}/mcp"))
                     );
                 }
-                transport::http::serve(started.gateway.clone(), listener, stopped()).await?;
+                transport::http::serve(started.gateway.clone(), listener, stopped).await?;
                 if let Some(admin) = admin {
                     admin.end().await;
                 }
@@ -250,6 +251,7 @@ fn stdio(
             report.log();
         }
         let key = start::key();
+        let stopped = stop::hear(&started.gateway);
         let (stdin, stdout) = (tokio::io::stdin(), tokio::io::stdout());
         transport::stdio::serve(
             started.gateway.clone(),
@@ -257,7 +259,7 @@ fn stdio(
             endpoint,
             stdin,
             stdout,
-            stopped(),
+            stopped,
         )
         .await?;
         started.write_counts().await;
@@ -314,31 +316,4 @@ fn address(text: &str) -> Result<SocketAddr, String> {
         "write an IP address with a port, such as 127.0.0.1:8484, 0.0.0.0:8484 or [::1]:8484"
             .to_owned()
     })
-}
-
-/// Waits for SIGTERM or Ctrl-C, after which the gateway drains and leaves.
-async fn stopped() {
-    let mut terminate =
-        match tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
-            Ok(terminate) => terminate,
-            Err(error) => {
-                tracing::error!(%error, "SIGTERM cannot be heard");
-                return std::future::pending().await;
-            }
-        };
-    let signal = tokio::select! {
-        _ = terminate.recv() => "SIGTERM",
-        _ = tokio::signal::ctrl_c() => "SIGINT",
-    };
-    tracing::info!(
-        signal,
-        "stopping: calls in flight run to their end; Ctrl-C ends them at once"
-    );
-    tokio::spawn(async {
-        // A terminal and the program that started us may both pass on the same Ctrl-C.
-        tokio::time::sleep(Duration::from_secs(1)).await;
-        let _ = tokio::signal::ctrl_c().await;
-        tracing::warn!("stopped at once: calls in flight are cut off");
-        std::process::exit(130);
-    });
 }

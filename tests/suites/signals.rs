@@ -183,3 +183,44 @@ async fn a_hangup_during_the_start_is_a_reload() {
     let gateway = started.await.expect("it serves");
     gateway.wait_for_log("configuration taken over");
 }
+
+/// The thread that all calls share waits for a file, and hears no signal: the process ends at Ctrl-C, or else when its time
+/// is over, a minute after the longest call.
+#[test]
+fn a_stop_ends_a_process_whose_threads_are_busy() {
+    let busy = || {
+        let house = calls::house("http://127.0.0.1:1").config("[limits]\ntimeout_ms = 1000");
+        let mut serve = house.weir(&["serve", "--listen", "127.0.0.1:0", "--log-format", "json"]);
+        serve.env("TOKIO_WORKER_THREADS", "1");
+        let gateway = Gateway::start(serve);
+        let file = house.path().join("weir.toml");
+        fs::remove_file(&file).expect("the configuration is there");
+        let made = Command::new("mkfifo").arg(&file).status();
+        assert!(made.expect("mkfifo runs").success());
+        gateway.signal("HUP");
+        let opened = fs::OpenOptions::new().write(true).open(&file);
+        let kept = opened.expect("the reload opens it too");
+        gateway.signal("TERM");
+        gateway.wait_for_log("stopping: calls in flight run to their end");
+        (house, kept, gateway)
+    };
+    let (overdue, mut interrupted) = (busy(), busy());
+    let again = format!(
+        "while kill -INT {}; do sleep 0.2; done 2> /dev/null",
+        interrupted.2.process_id()
+    );
+    let asking = Command::new("sh").args(["-c", &again]).spawn();
+    let mut asking = asking.expect("sh runs");
+    let status = interrupted.2.left();
+    assert_eq!(
+        status.code(),
+        Some(130),
+        "{status}\n{}",
+        interrupted.2.log()
+    );
+    assert!(asking.wait().expect("it ends").success());
+    let (_house, _kept, mut gateway) = overdue;
+    let status = gateway.left();
+    assert_eq!(status.code(), Some(1), "{status}\n{}", gateway.log());
+    gateway.wait_for_log("stopped, since its time to end is over");
+}

@@ -375,6 +375,11 @@ impl AuditRecorder {
         })
     }
 
+    /// Makes all records so far outlive the machine.
+    pub fn sync(&self) -> Result<(), AuditError> {
+        self.trail().map_or(Ok(()), AuditTrail::sync)
+    }
+
     fn trail(&self) -> Option<&AuditTrail> {
         self.trail.as_ref().map(|(trail, _)| trail)
     }
