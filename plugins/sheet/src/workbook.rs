@@ -3,6 +3,7 @@
 mod error_cells;
 mod formulas;
 mod time;
+mod unknown_errors;
 
 use std::io::Cursor;
 
@@ -20,6 +21,8 @@ use crate::scan::{is_header, no_header};
 use crate::settings::{SheetFormat, SheetSettings};
 use crate::stream::{RowFlow, read_pieces};
 use crate::table::{OwnedRow, SheetTable};
+
+use unknown_errors::UnknownErrors;
 
 pub(crate) use time::as_published_before;
 
@@ -274,7 +277,17 @@ fn cells(
     let mut cells = Vec::new();
     let mut has_blanks = false;
     let (mut top, mut bottom, mut right) = (u32::MAX, 0, 0);
-    while let Some((cell, style)) = reader.next_cell_with_style_id().map_err(unreadable)? {
+    let mut unknown_errors = UnknownErrors::default();
+    loop {
+        let next = match reader.next_cell_with_style_id() {
+            Err(XlsxError::CellError(_)) => {
+                unknown_errors.note();
+                continue;
+            }
+            next => next.map_err(unreadable)?,
+        };
+        let Some((cell, style)) = next else { break };
+        unknown_errors.note_cell(cell.get_position());
         let value = match cell.get_value() {
             DataRef::Empty => {
                 has_blanks = true;
@@ -296,6 +309,8 @@ fn cells(
         check(top, bottom, right)?;
         cells.push(Cell::new((row, column), value));
     }
+    drop(reader);
+    unknown_errors.check(workbook, name)?;
     Ok(SheetCells {
         range: Range::from_sparse(cells),
         has_blanks,

@@ -85,6 +85,39 @@ fn numbers_of_a_workbook_are_finite() {
     assert_eq!(nulls, 3, "{records}");
 }
 
+/// An error that calamine does not know costs neither the sheet nor the position of another cell.
+#[test]
+fn errors_of_any_name_are_no_values() {
+    let error = |name: &str, place: &str| format!(r#"<c{place} t="e"><v>{name}</v></c>"#);
+    let placed = format!(
+        r#"<row r="2"><c r="A2"><v>1</v></c>{}<c r="C2"><v>7</v></c></row>
+        <row r="3"><c r="A3"><v>2</v></c><c r="B3"><f>1+1</f><v>2</v></c>{}</row>
+        <row r="4">{}<c r="B4"><v>3</v></c><c r="C4"><v>9</v></c></row>"#,
+        error("#SPILL!", r#" r="B2""#),
+        error("#GETTING_DATA", r#" r="C3""#),
+        error("#CALC!", r#" r="A4""#),
+    );
+    let (columns, records) = read_rows(&placed).unwrap();
+    assert_eq!(columns, "id:integer? n:integer? m:integer?");
+    assert_eq!(
+        records,
+        r#"[{"id":1,"n":null,"m":7},{"id":2,"n":2,"m":null},{"id":null,"n":3,"m":9}]"#
+    );
+    // Without positions, the cell behind the error would be in its place.
+    let last = format!(
+        "<row><c><v>1</v></c><c><v>2</v></c>{}</row><row><c><v>2</v></c></row>",
+        error("#BUSY!", "")
+    );
+    let (_, records) = read_rows(&last).unwrap();
+    assert_eq!(
+        records,
+        r#"[{"id":1,"n":2,"m":null},{"id":2,"n":null,"m":null}]"#
+    );
+    let within = format!("<row>{}<c><v>2</v></c></row>", error("#BUSY!", ""));
+    let refused = read_rows(&within).expect_err("the cell behind it has no position");
+    assert!(refused.message.contains("error cell"), "{refused}");
+}
+
 /// Tables of a workbook are found by their first rows: what a sheet has far below costs the description of another one nothing.
 #[test]
 fn other_sheets_are_judged_by_their_first_rows() {
