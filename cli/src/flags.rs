@@ -302,6 +302,9 @@ fn choices(property: &Value) -> Option<String> {
         .get("enum")
         .or_else(|| property["items"].get("enum"))?
         .as_array()?;
+    if values.is_empty() {
+        return Some("no value is allowed".to_owned());
+    }
     Some(format!(
         "one of {}",
         values.iter().map(choice).collect::<Vec<_>>().join(", ")

@@ -94,6 +94,22 @@ fn the_text_tells_every_error_in_a_line() {
 }
 
 #[test]
+fn the_text_says_what_a_list_of_no_values_allows() {
+    let schema = json!({ "type": "object", "properties": {
+        "none": { "enum": [] }, "blank": { "enum": ["", "a"] },
+    }});
+    let answer = text(&schema, r#"{"none":1,"blank":"b"}"#);
+    assert!(
+        answer.contains("/none: may have no value: the schema allows none."),
+        "{answer}"
+    );
+    assert!(
+        answer.contains("/blank: must be one of \"\", a."),
+        "{answer}"
+    );
+}
+
+#[test]
 fn the_text_says_which_alternatives_there_are() {
     let order = json!({ "anyOf": [{ "const": 1 }, { "const": -1 }, { "enum": ["asc", "desc"] }] });
     let schema = json!({ "type": "object", "properties": { "order": order } });

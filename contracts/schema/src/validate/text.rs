@@ -123,6 +123,9 @@ impl SchemaViolation {
             "missing_required" => "is required".to_owned(),
             "unknown_argument" => "is not an argument of this tool".to_owned(),
             "wrong_type" => format!("must be of type {}", self.types().unwrap_or_default()),
+            "not_in_enum" if self.allows_nothing() => {
+                "may have no value: the schema allows none".to_owned()
+            }
             "not_in_enum" => match self.allowed_values() {
                 Some(allowed) => format!("must be one of {allowed}"),
                 None => "is not one of the allowed values".to_owned(),
@@ -237,13 +240,14 @@ impl SchemaViolation {
             ))
         };
         let types = self.types().filter(|_| self.reason == "missing_required");
-        let rules = [
-            types,
-            self.allowed_values()
-                .map(|values| format!("one of {values}")),
-        ]
-        .into_iter()
-        .chain(self.bounds().into_iter().map(Some));
+        let listed = self.allowed_values();
+        let listed = listed.map(|values| match self.allows_nothing() {
+            true => "no value is allowed".to_owned(),
+            false => format!("one of {values}"),
+        });
+        let rules = [types, listed]
+            .into_iter()
+            .chain(self.bounds().into_iter().map(Some));
         let rules = rules.chain([
             rule("multipleOf", "a multiple of ", ""),
             number("minLength", "at least", "character"),
@@ -257,6 +261,14 @@ impl SchemaViolation {
                 .map(|_| "no item twice".to_owned()),
         ]);
         rules.flatten().collect::<Vec<_>>().join(", ")
+    }
+
+    /// Returns `true` if the schema lists the values that are allowed, and none is on the list.
+    fn allows_nothing(&self) -> bool {
+        let listed = self.constraint.as_ref().and_then(|rules| rules.get("enum"));
+        listed
+            .and_then(Value::as_array)
+            .is_some_and(|values| values.is_empty())
     }
 
     fn types(&self) -> Option<String> {
