@@ -542,6 +542,23 @@ mod tests {
             assert!(parse(&wrong).is_err(), "{wrong:?}");
         }
         assert!(parse(&["--meta", "text", "--meta.tag", "b"]).is_err());
+        for (line, other) in [
+            (["--meta.tag", "x", "--meta", r#"{"tag":"q"}"#], "--meta "),
+            (
+                ["--meta.inner.n", "1", "--meta.inner", "{}"],
+                "--meta.inner ",
+            ),
+        ] {
+            let refused = parse(&line).expect_err("one is dropped otherwise");
+            assert!(
+                refused.starts_with(&format!("{} and {other}both give", line[0])),
+                "{refused}"
+            );
+        }
+        assert_eq!(
+            parse(&["--meta.tag", "x", "--meta", r#"{"on":true}"#]),
+            Ok(json!({ "meta": { "on": true, "tag": "x" } }))
+        );
     }
 
     #[test]

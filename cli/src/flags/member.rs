@@ -10,6 +10,19 @@ pub(crate) struct MemberFlag {
     /// The names from the argument to the member.
     path: Vec<String>,
     value: Value,
+    /// The flag of the whole argument comes behind this one.
+    is_before_whole: bool,
+}
+
+impl MemberFlag {
+    fn flag(&self) -> String {
+        format!("--{}", dashed(&self.path.join(".")))
+    }
+
+    /// Returns `true` if `later` gives an object of which this is a member, and so takes its place.
+    fn is_within(&self, later: &Self) -> bool {
+        self.path.len() > later.path.len() && self.path.starts_with(&later.path)
+    }
 }
 
 /// Splits flags of members from the other words, which the tool's own command reads.
@@ -33,12 +46,22 @@ pub(crate) fn split_members(schema: &Value, line: &[String]) -> (Vec<String>, Ve
         let text = given
             .or_else(|| line.next_if(|next| !next.starts_with("--")).cloned())
             .unwrap_or_else(|| "true".to_owned());
+        let mut rest = line.clone().take_while(|word| *word != "--");
+        let is_before_whole = rest.any(|word| is_whole(schema, word, &path[0]));
         members.push(MemberFlag {
+            is_before_whole,
             path,
             value: value(&property, &[&text]),
         });
     }
     (words, members)
+}
+
+/// Returns `true` if the word is the flag of this argument as a whole.
+fn is_whole(schema: &Value, word: &str, argument: &str) -> bool {
+    let flag = word.split_once('=').map_or(word, |(flag, _)| flag);
+    let name = flag.strip_prefix("--").and_then(|flag| known(schema, flag));
+    name.is_some_and(|(name, _)| name == argument)
 }
 
 /// Returns the path that the flag of a member names, and the schema of the member; null if it has none.
@@ -86,12 +109,37 @@ fn resolved<'s>(schema: &'s Value, property: &'s Value) -> &'s Value {
     target.map_or(property, without_null)
 }
 
-/// Puts members into their arguments.
+/// Puts members into their arguments. A member comes over an object that is given before it; one that a later object gives
+/// otherwise is refused.
 pub(crate) fn put_members(
     arguments: &mut Map<String, Value>,
     members: Vec<MemberFlag>,
 ) -> anyhow::Result<()> {
-    for MemberFlag { path, value } in members {
+    for (at, member) in members.iter().enumerate() {
+        let whole = format!("--{}", dashed(&member.path[0]));
+        let given = arguments
+            .get(&member.path[0])
+            .filter(|_| member.is_before_whole);
+        let given = given.and_then(|given| {
+            let mut names = member.path[1..].iter();
+            names.try_fold(given, |object, name| object.get(name))
+        });
+        let later = members[at + 1..]
+            .iter()
+            .find(|later| member.is_within(later));
+        let other = match given {
+            Some(given) if *given != member.value => Some(whole),
+            _ => later.map(MemberFlag::flag),
+        };
+        if let Some(other) = other {
+            let flag = member.flag();
+            anyhow::bail!(
+                "{flag} and {other} both give `{}`: leave one out",
+                member.path.join(".")
+            );
+        }
+    }
+    for MemberFlag { path, value, .. } in members {
         let Some((last, way)) = path.split_last() else {
             continue;
         };

@@ -105,6 +105,12 @@ fn a_call_by_a_document_is_validated_and_takes_words_as_people_write_them() {
     );
     let refused = call(&house, &["--meta.size", "x"]).expect_err("it is no integer");
     assert!(refused.contains("size"), "{refused}");
+    let twice = ["--meta.tag", "x", "--meta", r#"{"tag":"q"}"#];
+    let refused = call(&house, &twice).expect_err("two tags are given");
+    assert!(
+        refused.contains("--meta.tag and --meta both give `meta.tag`"),
+        "{refused}"
+    );
     assert_eq!(
         call(
             &house,
