@@ -300,6 +300,11 @@ fn a_server_with_odd_manners_is_extracted_all_the_same() {
             "",
         ),
         (&["changes"], &["early", "late"], ""),
+        (
+            &["restless"],
+            &["good"],
+            "announces a change whenever its lists are read",
+        ),
         (&["all"], &["good", "r", "p"], ""),
         (
             &["half"],

@@ -400,6 +400,8 @@ def serve(request):
                 print("this is my log", flush=True)
         if BEHAVIOUR == "liar-lists":
             return refuse(request)
+        if BEHAVIOUR == "restless":
+            write({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
         return answer(request, tools(request.get("params") or {}))
     if method == "resources/list" and BEHAVIOUR == "all":
         return answer(request, {"resources": [{"name": "r", "uri": "hostile://r"}]})

@@ -34,6 +34,21 @@ pub struct UpstreamLists {
     pub refused: Vec<&'static str>,
 }
 
+impl UpstreamLists {
+    /// Returns `true` if both have the same items, as they were written.
+    fn has_items_of(&self, other: &Self) -> bool {
+        self.texts() == other.texts() && self.refused == other.refused
+    }
+
+    fn texts(&self) -> [Option<Vec<&str>>; 4] {
+        let lists = [&self.tools, &self.resources, &self.templates, &self.prompts];
+        lists.map(|list| {
+            let items = list.as_ref()?;
+            Some(items.iter().map(|item| item.get()).collect())
+        })
+    }
+}
+
 /// The lists as they are read.
 struct ListReader {
     /// The room that all lists together have left.
@@ -64,9 +79,10 @@ impl ListReader {
 
 impl UpstreamSession {
     /// Lists what the server advertises, once it has been quiet: some servers list other tools a moment after a client
-    /// stated what may be asked of it.
+    /// stated what may be asked of it. Some announce a change whenever they are asked: what they list twice in a row counts.
     pub async fn lists(&self) -> Result<UpstreamLists, UpstreamFailure> {
         let mut changes = self.core.changes();
+        let mut before: Option<UpstreamLists> = None;
         for _ in 0..READ_AGAIN_MAX {
             if !self.is_modern() && self.about().get().contains("\"listChanged\"") {
                 let quiet = self.core.settings().quiet;
@@ -75,10 +91,18 @@ impl UpstreamSession {
                 let _ = timeout(quiet.max(Duration::from_millis(1)) * 20, settle).await;
             }
             changes.mark_unchanged();
-            let listed = self.read_lists().await?;
+            let mut listed = self.read_lists().await?;
             if !changes.has_changed().unwrap_or(false) {
                 return Ok(listed);
             }
+            if before.is_some_and(|before| before.has_items_of(&listed)) {
+                listed.notes.push(
+                    "the server announces a change whenever its lists are read, and lists the same"
+                        .to_owned(),
+                );
+                return Ok(listed);
+            }
+            before = Some(listed);
         }
         let cause = format!("they changed each of the {READ_AGAIN_MAX} times they were read");
         Err(UpstreamFailure::new(
