@@ -49,10 +49,12 @@ impl DelimitedLayout {
         header_row: Option<u32>,
     ) -> Result<Self, Error> {
         if start.starts_with(&[0xff, 0xfe]) || start.starts_with(&[0xfe, 0xff]) {
-            return Err(Error::invalid("The file is UTF-16; save it as UTF-8."));
+            return Err(Error::upstream_error(
+                "The file is UTF-16; save it as UTF-8.",
+            ));
         }
         if start.starts_with(b"PK\x03\x04") {
-            return Err(Error::invalid(
+            return Err(Error::upstream_error(
                 "The file is a ZIP archive, such as a workbook, and not delimited text; give it the ending of what it is.",
             ));
         }
@@ -63,7 +65,7 @@ impl DelimitedLayout {
         text = without_blank_lines(text);
         let header_end = memchr::memchr2(b'\r', b'\n', text).unwrap_or(text.len());
         if memchr::memchr(0, &text[..header_end]).is_some() {
-            return Err(Error::invalid(
+            return Err(Error::upstream_error(
                 "The header has NUL characters, as UTF-16 without a byte order mark has; save the file as UTF-8.",
             ));
         }

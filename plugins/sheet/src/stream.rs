@@ -265,7 +265,7 @@ impl DelimitedParser {
 
     fn widen_text(&mut self) -> Result<(), Error> {
         if self.text.len() >= ROW_BYTES_MAX {
-            return Err(Error::invalid(format!(
+            return Err(Error::upstream_error(format!(
                 "Row {} is longer than 1 MiB; is a quote never closed?",
                 self.place.rows + 1
             )));
@@ -276,7 +276,7 @@ impl DelimitedParser {
 
     fn widen_ends(&mut self) -> Result<(), Error> {
         if self.ends.len() > COLUMNS_MAX {
-            return Err(Error::invalid(format!(
+            return Err(Error::upstream_error(format!(
                 "Row {} has more than {COLUMNS_MAX} columns; take away those that are not needed.",
                 self.place.rows + 1
             )));
@@ -289,7 +289,7 @@ impl DelimitedParser {
 impl ParserPosition {
     /// Returns the error for a quote in the row that is being read.
     fn open_quote(&self, problem: &str) -> Error {
-        Error::invalid(format!(
+        Error::upstream_error(format!(
             "Row {} has a quote that {problem}, so lines behind it are part of its cell. Close the quote, or write a quote that \
              belongs to the text as two in a cell in quotes.",
             self.rows + 1
@@ -311,7 +311,7 @@ impl ParserPosition {
         let span = self.row_start..self.offset;
         self.row_start = self.offset;
         let Some(row) = row else {
-            return Err(Error::invalid(format!(
+            return Err(Error::upstream_error(format!(
                 "Row {} is not UTF-8. Save the file as \"CSV UTF-8\", or convert it: iconv -f windows-1252 -t utf-8 OLD > NEW",
                 self.rows
             )));

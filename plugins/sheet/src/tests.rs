@@ -1207,6 +1207,8 @@ fn what_is_not_utf_8_or_not_closed_is_refused() {
             sheet.read(&query()).unwrap_err(),
         ] {
             assert!(error.message.contains(part), "{error}");
+            // The file is at fault, and not an argument.
+            assert!(error.is("upstream_error"), "{error}");
         }
     }
 }

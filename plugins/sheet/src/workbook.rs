@@ -206,7 +206,7 @@ fn choose_sheet(
             return Ok((range, note_sheets(sheets, &sheet.name)));
         }
     }
-    Err(Error::invalid(
+    Err(Error::upstream_error(
         "The workbook has no visible sheet with cells; name one by `sheet`.",
     ))
 }
@@ -454,7 +454,7 @@ fn rounded(number: f64) -> f64 {
 }
 
 fn broken(what: &str, error: &dyn std::fmt::Display) -> Error {
-    Error::invalid(format!("The {what} cannot be read: {error}."))
+    Error::upstream_error(format!("The {what} cannot be read: {error}."))
 }
 
 #[cfg(test)]

@@ -54,7 +54,7 @@ impl UnknownErrors {
                 count += 1;
             }
             if cell.is_none_or(|cell| cell.get_position() != *position) {
-                return Err(Error::invalid(
+                return Err(Error::upstream_error(
                     "The sheet has an error cell that is unknown here, and does not say where its cells are; save it with a spreadsheet program.",
                 ));
             }
