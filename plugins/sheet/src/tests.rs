@@ -997,6 +997,33 @@ fn changes_are_held_to_conditions() {
     }
 }
 
+/// A record is elsewhere in the file than where it was when the change began.
+#[test]
+fn a_record_is_found_while_another_program_writes() {
+    let settings = json!({"connection": "data", "path": "x.csv", "index": "always"}).to_string();
+    for (change, after) in [
+        (
+            update(json!({"id": 2}), json!({"n": "z"})),
+            "id,n\n1,a\n3,another row\n2,z\n",
+        ),
+        (delete(json!({"id": 2})), "id,n\n1,a\n3,another row\n"),
+    ] {
+        testing::reset();
+        crate::cache::make_room(crate::cache::BYTES_MAX);
+        files::put("data", "x.csv", "id,n\n1,a\n2,b\n");
+        let shape = SheetAdapter::describe(&settings).unwrap();
+        let sheet = SheetAdapter::open(&settings, &shape).unwrap();
+        let mut is_first = true;
+        files::before_read(move || {
+            if std::mem::take(&mut is_first) {
+                files::put("data", "x.csv", "id,n\n1,a\n3,another row\n2,b\n");
+            }
+        });
+        sheet.write(&change).unwrap();
+        assert_eq!(content(), after, "{change:?}");
+    }
+}
+
 #[test]
 fn two_writers_lose_no_row() {
     let (sheet, _) = open("id,n\n1,a\n");

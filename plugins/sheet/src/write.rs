@@ -44,7 +44,6 @@ pub(crate) fn write(
     cache::make_room(cache::BYTES_MAX);
     for _ in 0..ATTEMPTS {
         let info = stat(settings)?;
-        let source = SheetSource::open(settings, shape, zone, &info)?;
         let is_large = info.size > WHOLE_BYTES_MAX || settings.index == UseIndex::Always;
         let whole = if is_large {
             None
@@ -57,8 +56,15 @@ pub(crate) fn write(
         {
             continue;
         }
-        let content = SheetContent::find(&source, whole.as_deref(), &edit)?;
-        let (changed, record) = content.apply(&edit)?;
+        let planned = SheetSource::open(settings, shape, zone, &info).and_then(|source| {
+            let content = SheetContent::find(&source, whole.as_deref(), &edit)?;
+            content.apply(&edit)
+        });
+        let (changed, record) = match planned {
+            // What failed may have failed of another program's change: the record may be in another place by now.
+            Err(_) if stat(settings)?.version != info.version => continue,
+            planned => planned?,
+        };
         let (root, path) = (&settings.connection, &settings.path);
         let replaced = match &whole {
             Some(old) => {
