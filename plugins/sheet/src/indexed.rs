@@ -19,7 +19,7 @@ use weir_plugin_sdk::{Comparison, Error, Page, Query, Shape, Type, Value, Zone};
 
 use crate::cache;
 use crate::header::ColumnPositions;
-use crate::select::{RowCollector, RowVerdict, SheetSelect, UnclearRows};
+use crate::select::{RowCollector, RowVerdict, SheetSelect, UnclearRows, bounds_integers};
 use crate::settings::{SheetFormat, SheetSettings, UseIndex};
 use crate::sort_key::{self, NULL, UNFIT, VALUE, sort_key};
 use crate::stream::{DelimitedParser, FILE_BYTES_MAX, ROW_BYTES_MAX, RowFlow, read_pieces};
@@ -606,10 +606,14 @@ impl<'s> SheetSource<'s> {
     /// Names a column and how its cells are read: two contracts may read one column as two types.
     fn column(&self, field: usize) -> String {
         let field = &self.shape.fields[field];
+        let kind = match bounds_integers(field) {
+            true => json!("bounded integer"),
+            false => json!(field.kind),
+        };
         json!([
             sort_key::VERSION,
             field.key,
-            field.kind,
+            kind,
             field.nullable,
             field.format,
             field.null_words,

@@ -1,6 +1,7 @@
 //! Selects the rows that a query means, and the page of them: the best `limit` rows behind the cursor, kept while rows
 //! go by.
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
@@ -8,6 +9,7 @@ use weir_plugin_sdk::matches::{Matcher, operand};
 use weir_plugin_sdk::order::{bad_cursor, compare, decode_cursor, encode_cursor, total_order};
 use weir_plugin_sdk::records::Records;
 use weir_plugin_sdk::serde_json::json;
+use weir_plugin_sdk::value::INTEGER_MAX;
 use weir_plugin_sdk::{Comparison, Error, Field, Order, Page, Query, Shape, Type, Value, Zone};
 
 use crate::header::ColumnPositions;
@@ -502,5 +504,18 @@ pub(crate) fn cell_value<'a>(cell: &'a str, field: &Field, zone: &Zone) -> Value
         (Type::Date, Some(date)) => date,
         _ => cell,
     };
-    Value::from_text(cell, field, zone)
+    match Value::from_text(cell, field, zone) {
+        Value::Integer(integer)
+            if bounds_integers(field) && integer.unsigned_abs() > INTEGER_MAX.unsigned_abs() =>
+        {
+            Value::Unfit(Cow::Owned(json!(cell).to_string()))
+        }
+        value => value,
+    }
+}
+
+/// Returns `true` for a column in which an integer that no answer may hold is no value, as a text is none. Where such cells
+/// are not empty, the gateway refuses the record of either.
+pub(crate) fn bounds_integers(field: &Field) -> bool {
+    field.kind == Type::Integer && field.empties_misfits
 }

@@ -1254,6 +1254,39 @@ fn with_cell_rules(shape: &mut Shape) {
     *shape = Shape::parse(&shape.to_json()).unwrap();
 }
 
+/// An integer that no answer may hold is no value, as a text is none.
+#[test]
+fn integers_out_of_bounds_are_null_and_counted() {
+    let text = "id,amount\n1,5\n2,9007199254740992\n3,-99999999999999999999\n4,9007199254740991\n";
+    for index in ["never", "always"] {
+        let (_, mut shape) = open_with(text, with_cell_rules);
+        shape.fields[1].kind = weir_plugin_sdk::Type::Integer;
+        let shape = Shape::parse(&shape.to_json()).unwrap();
+        let settings = json!({"connection": "data", "path": "x.csv", "index": index}).to_string();
+        let sheet = SheetAdapter::open(&settings, &shape).unwrap();
+        assert_eq!(
+            all(&sheet),
+            concat!(
+                r#"[{"id":1,"amount":5},{"id":2,"amount":null},{"id":3,"amount":null},"#,
+                r#"{"id":4,"amount":9007199254740991}]"#
+            ),
+            "{index}"
+        );
+        let query = Query {
+            conditions: vec![Condition::new("amount", Comparison::AtLeast, 6)],
+            columns: vec!["id".into()],
+            ..query()
+        };
+        let page: Value = serde_json::from_str(&sheet.read(&query).unwrap().records).unwrap();
+        let skipped = json!({"count": 2, "columns": ["amount"]});
+        assert_eq!(
+            page,
+            json!({"skipped": skipped, "records": [{"id": 4}]}),
+            "{index}"
+        );
+    }
+}
+
 /// A cell that is no value of its column is null in its record, and a condition on it does not leave it out in silence.
 #[test]
 fn cells_that_are_no_values_are_null_and_counted() {
