@@ -18,13 +18,6 @@ pub(crate) struct FileProblems {
 const PROBLEMS_MAX: usize = 1_000;
 
 impl FileProblems {
-    pub(crate) fn new(file: &str) -> Self {
-        Self {
-            file: file.to_owned(),
-            found: Vec::new(),
-        }
-    }
-
     /// Adds a problem. It says what to write instead too, since a refusal alone leaves its reader to guess.
     pub(crate) fn add_hint(
         &mut self,
