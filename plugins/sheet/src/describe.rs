@@ -406,6 +406,7 @@ fn survey_file(
     })?;
     if let Some(mut parser) = parser {
         parser.finish(&mut |number, cells, _| row(number, cells))?;
+        survey.notes.extend(parser.unclear_quotes.note());
     }
     Ok(survey)
 }

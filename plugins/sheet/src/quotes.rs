@@ -7,16 +7,47 @@ pub(crate) struct QuoteTracker {
     place: QuotePlace,
     /// The cell in quotes goes over several lines.
     has_lines: bool,
-    fault: Option<QuoteFault>,
+    /// Text follows directly on the quote that closed such a cell.
+    has_swallowed: bool,
+    /// Other text than blanks follows on a closed quote.
+    has_text_behind: bool,
 }
 
-/// A closed quote with text behind it: what the cell was meant to be is not known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum QuoteFault {
-    /// The quote was closed only where the next cell in quotes begins, so that rows became part of a cell.
-    TakesInRows,
-    /// The quote is within the text of one line, as in `"5" pipe"` or `"a \"b\""`.
-    TextBehind,
+/// Rows in which text follows on a closed quote: `"a"b`, or `"a \"b\""` with backslashes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct UnclearQuotes {
+    first: u64,
+    last: u64,
+    count: u64,
+}
+
+impl UnclearQuotes {
+    /// Adds a row by its number, counted from 1. Rows come in their order, and one may come several times.
+    pub(crate) fn add(&mut self, row: u64) {
+        if self.last != row {
+            self.last = row;
+            self.count += 1;
+        }
+        if self.count == 1 {
+            self.first = row;
+        }
+    }
+
+    /// Returns the note for a person who drafts a contract; `None` where there are no such rows.
+    pub(crate) fn note(&self) -> Option<String> {
+        let first = self.first;
+        let which = match self.count {
+            0 => return None,
+            1 => format!("Row {first} has text behind the quote that closes a cell"),
+            count => format!(
+                "{count} rows have text behind the quote that closes a cell, the first is row {first}"
+            ),
+        };
+        Some(format!(
+            "{which}: the cell is read without that quote. Write a quote that belongs to the text as two (`\"\"`), and not behind a \
+             backslash."
+        ))
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -73,10 +104,8 @@ impl QuoteTracker {
                         b' ' | b'\t' => QuotePlace::Closed,
                         _ => {
                             let is_direct = self.place == QuotePlace::Closing;
-                            self.fault.get_or_insert(match self.has_lines && is_direct {
-                                true => QuoteFault::TakesInRows,
-                                false => QuoteFault::TextBehind,
-                            });
+                            self.has_swallowed |= self.has_lines && is_direct;
+                            self.has_text_behind = true;
                             QuotePlace::Plain
                         }
                     };
@@ -91,9 +120,14 @@ impl QuoteTracker {
         self.place == QuotePlace::Quoted
     }
 
-    /// Returns the first quote that was closed before other text than the end of its cell.
-    pub(crate) fn fault(&self) -> Option<QuoteFault> {
-        self.fault
+    /// Returns `true` if a quote was closed only where the next cell in quotes begins, so that rows became part of a cell.
+    pub(crate) fn has_swallowed(&self) -> bool {
+        self.has_swallowed
+    }
+
+    /// Returns `true` if other text than blanks followed on a closed quote since the last question.
+    pub(crate) fn take_text_behind(&mut self) -> bool {
+        std::mem::take(&mut self.has_text_behind)
     }
 }
 
@@ -107,23 +141,22 @@ mod tests {
 
     #[test]
     fn quotes_that_are_open_or_before_text_are_known() {
-        let (rows, text_behind) = (Some(QuoteFault::TakesInRows), Some(QuoteFault::TextBehind));
-        for (text, is_open, fault) in [
-            ("1,\"a\",2\n", false, None),
-            ("1,\"a\nb\",2\n", false, None),
-            ("1,\"a \"\"b\"\"\n\",2\n", false, None),
-            ("1,5\" pipe,2\n", false, None),
-            ("1,\"a\"b,2\n", false, text_behind),
-            ("1,\"a\" b,2\n", false, text_behind),
-            ("1,\"a\" \"b\",2\n", false, text_behind),
-            ("1,\"a \\\"q\\\" b\",2\n", false, text_behind),
-            ("1,\"a\" \t,2\n", false, None),
-            ("1,\"a\nb\" ,2\n", false, None),
-            ("1,\"a,2\n2,b,3\n", true, None),
-            ("1,\"a,2\n2,\"b\",3\n", false, rows),
-            ("1,\"a,2\n2,\"\",3\n", true, None),
-            ("1,\"", true, None),
-            ("1,\"\"", false, None),
+        for (text, is_open, has_swallowed, has_text_behind) in [
+            ("1,\"a\",2\n", false, false, false),
+            ("1,\"a\nb\",2\n", false, false, false),
+            ("1,\"a \"\"b\"\"\n\",2\n", false, false, false),
+            ("1,5\" pipe,2\n", false, false, false),
+            ("1,\"a\"b,2\n", false, false, true),
+            ("1,\"a\" b,2\n", false, false, true),
+            ("1,\"a\" \"b\",2\n", false, false, true),
+            ("1,\"a \\\"q\\\" b\",2\n", false, false, true),
+            ("1,\"a\" \t,2\n", false, false, false),
+            ("1,\"a\nb\" ,2\n", false, false, false),
+            ("1,\"a,2\n2,b,3\n", true, false, false),
+            ("1,\"a,2\n2,\"b\",3\n", false, true, true),
+            ("1,\"a,2\n2,\"\",3\n", true, false, false),
+            ("1,\"", true, false, false),
+            ("1,\"\"", false, false, false),
         ] {
             let mut whole = QuoteTracker::default();
             whole.note(text.as_bytes(), b',');
@@ -131,9 +164,10 @@ mod tests {
             for byte in text.as_bytes() {
                 bytewise.note(&[*byte], b',');
             }
-            for quotes in [whole, bytewise] {
+            for mut quotes in [whole, bytewise] {
                 assert_eq!(quotes.is_open(), is_open, "{text:?}");
-                assert_eq!(quotes.fault(), fault, "{text:?}");
+                assert_eq!(quotes.has_swallowed(), has_swallowed, "{text:?}");
+                assert_eq!(quotes.take_text_behind(), has_text_behind, "{text:?}");
             }
         }
     }

@@ -4,7 +4,7 @@ use weir_plugin_sdk::{Error, files, progress};
 
 use crate::header::COLUMNS_MAX;
 use crate::layout::{BYTE_ORDER_MARK, DelimitedLayout};
-use crate::quotes::{QuoteFault, QuoteTracker};
+use crate::quotes::{QuoteTracker, UnclearQuotes};
 use crate::settings::SheetSettings;
 use crate::table::SheetRow;
 
@@ -73,8 +73,10 @@ pub(crate) struct DelimitedParser {
     text_filled: usize,
     ends: Vec<usize>,
     ends_filled: usize,
-    /// The quotes of the rows, if those are refused of which it is not known what their cells are.
+    /// The quotes of the rows, if rows that quotes took in are refused.
     quotes: Option<QuoteTracker>,
+    /// The rows whose quotes may be meant otherwise, where quotes are followed.
+    pub(crate) unclear_quotes: UnclearQuotes,
     pub(crate) place: ParserPosition,
 }
 
@@ -102,11 +104,12 @@ impl DelimitedParser {
             ends: vec![0; 64],
             ends_filled: 0,
             quotes: None,
+            unclear_quotes: UnclearQuotes::default(),
             place: ParserPosition::default(),
         }
     }
 
-    /// Refuses rows that became part of a cell because its quote is not closed, and text behind a closed quote.
+    /// Refuses rows that became part of a cell because its quote is not closed.
     pub(crate) fn with_closed_quotes(self) -> Self {
         Self {
             quotes: Some(QuoteTracker::default()),
@@ -181,13 +184,13 @@ impl DelimitedParser {
             );
             if let Some(quotes) = &mut self.quotes {
                 quotes.note(&input[..read], self.delimiter);
-                match quotes.fault() {
-                    Some(QuoteFault::TakesInRows) => {
-                        let problem = "is closed only in a later line, before other text";
-                        return Err(self.place.open_quote(problem));
-                    }
-                    Some(QuoteFault::TextBehind) => return Err(self.place.text_behind_quote()),
-                    None => {}
+                if quotes.has_swallowed() {
+                    return Err(self
+                        .place
+                        .open_quote("is closed only in a later line, before other text"));
+                }
+                if quotes.take_text_behind() {
+                    self.unclear_quotes.add(self.place.rows + 1);
                 }
             }
             input = &input[read..];
@@ -292,15 +295,6 @@ impl ParserPosition {
         Error::upstream_error(format!(
             "Row {} has a quote that {problem}, so lines behind it are part of its cell. Close the quote, or write a quote that \
              belongs to the text as two in a cell in quotes.",
-            self.rows + 1
-        ))
-    }
-
-    /// Returns the error for text behind a cell in quotes of the row that is being read.
-    fn text_behind_quote(&self) -> Error {
-        Error::invalid(format!(
-            "Row {} has text behind the quote that closes a cell. Write a quote that belongs to the text as two (\"\"), not behind \
-             a backslash, and the whole cell in quotes.",
             self.rows + 1
         ))
     }
