@@ -15,7 +15,7 @@ mod tool;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use weir_schema::{
-    compare::{self, SchemaChange, SchemaRule, WitnessProver, digest, normal},
+    compare::{self, SchemaChange, SchemaRule, WitnessProver, digest, normal, weight},
     schema::{DIALECT, without_default_dialect},
     validate,
 };
@@ -31,6 +31,10 @@ pub use weir_schema::compare::{ChangeSeverity, SchemaSide};
 const VALUE_BYTES_MAX: usize = 4_096;
 /// Witnesses that are looked for in one diff.
 const WITNESSES_MAX: usize = 200;
+/// Values of the schemas that these are looked for in: each is read anew for each witness.
+const WITNESS_VALUES_MAX: usize = 1_000_000;
+/// The steps of all comparisons of schemas in one diff: what one step takes is some tenth of a microsecond.
+const STEPS_MAX: usize = 20_000_000;
 
 /// Every difference between two versions, as bad as the worst.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -158,6 +162,8 @@ impl ContractDiff {
 struct DiffReport {
     items: Vec<ContractChange>,
     witnesses_left: usize,
+    values_left: usize,
+    steps_left: usize,
 }
 
 impl Default for DiffReport {
@@ -165,6 +171,8 @@ impl Default for DiffReport {
         Self {
             items: Vec::new(),
             witnesses_left: WITNESSES_MAX,
+            values_left: WITNESS_VALUES_MAX,
+            steps_left: STEPS_MAX,
         }
     }
 }
@@ -247,7 +255,7 @@ impl DiffReport {
         }
         match (normal::normal(old), normal::normal(new)) {
             (Ok(was), Ok(is)) => {
-                let findings = compare::compare(&was, &is);
+                let findings = compare::compare(&was, &is, &mut self.steps_left);
                 if findings.is_empty() {
                     push(
                         SchemaRule::OrderChanged,
@@ -268,11 +276,14 @@ impl DiffReport {
         tool: Option<&str>,
     ) {
         let mut prover = None;
+        let around = weight(roots.0) + weight(roots.1);
         for finding in findings {
             let mut class = finding.rule.class(side);
             let mut witness = None;
-            if class.is_breaking() && self.witnesses_left > 0 {
+            let values = around + weight(finding.pair.0) + weight(finding.pair.1);
+            if class.is_breaking() && self.witnesses_left > 0 && self.values_left >= values {
                 self.witnesses_left -= 1;
+                self.values_left -= values;
                 let prover =
                     prover.get_or_insert_with(|| WitnessProver::new(roots.0, roots.1, side));
                 witness = prover.as_ref().and_then(|prover| prover.prove(&finding));

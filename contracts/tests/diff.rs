@@ -1044,3 +1044,55 @@ fn object(property: Value) -> Value {
 fn rules(diff: &ContractDiff) -> Vec<&str> {
     diff.items.iter().map(|item| item.rule.as_str()).collect()
 }
+
+/// Three levels of ten alternatives; `last` makes the schema of each of the thousand.
+fn thousand_alternatives(last: &dyn Fn(usize) -> Value) -> Value {
+    let level = |number: usize, inner: &dyn Fn(usize) -> Value| {
+        let arms: Vec<Value> = (0..10).map(|arm| inner(10 * number + arm)).collect();
+        json!({ "anyOf": arms })
+    };
+    level(0, &|one| level(one, &|two| level(two, last)))
+}
+
+/// Each of a thousand alternatives would be compared with each value of all.
+#[test]
+fn a_comparison_of_many_alternatives_is_undecided() {
+    let of = |more: usize| {
+        thousand_alternatives(&|number| {
+            let values: Vec<usize> = (0..5).map(|value| 10 * number + value + more).collect();
+            json!({ "type": "integer", "enum": values })
+        })
+    };
+    let diff = diff_schemas(&of(0), &of(1), SchemaSide::Input);
+    let item = diff.items.iter().find(|item| {
+        item.rule == "input-schema-undecided" && item.reason.contains("too large to be compared")
+    });
+    assert!(item.is_some(), "{:?}", diff.items.first());
+    assert!(diff.breaking);
+}
+
+/// What lists texts and says nothing else is compared in one go, however long it is.
+#[test]
+fn long_lists_of_texts_are_compared() {
+    let nested = |more: usize| {
+        thousand_alternatives(&|number| {
+            let values: Vec<String> = (0..5)
+                .map(|value| format!("value {}", 10 * number + value + more))
+                .collect();
+            json!({ "type": "string", "enum": values })
+        })
+    };
+    let flat = |more: usize| {
+        let values: Vec<String> = (more..8_000 + more)
+            .map(|value| format!("value {value}"))
+            .collect();
+        json!({ "type": "string", "enum": values })
+    };
+    for (old, new) in [(nested(0), nested(1)), (flat(0), flat(200))] {
+        let diff = diff_schemas(&old, &new, SchemaSide::Input);
+        let rules: Vec<&str> = diff.items.iter().map(|item| item.rule.as_str()).collect();
+        assert!(rules.contains(&"input-enum-value-removed"), "{rules:?}");
+        assert!(!rules.contains(&"input-schema-undecided"), "{rules:?}");
+        assert_eq!(diff.class, ChangeSeverity::Breaking);
+    }
+}

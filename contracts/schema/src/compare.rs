@@ -20,11 +20,13 @@ use self::normal::canonical;
 pub use self::{
     digest::digest,
     rule::{ChangeSeverity, SCHEMA_ROWS, SchemaRow, SchemaRule, SchemaSide},
-    witness::WitnessProver,
+    witness::{WitnessProver, weight},
 };
 
-/// Pairs of schemas that are looked at; more are left undecided.
-const PAIRS_MAX: usize = 20_000;
+/// The steps of one comparison; what takes more is left undecided. A step is what one value takes that is looked at.
+const STEPS_MAX: usize = 2_000_000;
+/// The steps of a pair of schemas by itself.
+const PAIR_STEPS: usize = 100;
 
 /// The meaning of a schema keyword that is absent.
 static ANYTHING: LazyLock<Value> = LazyLock::new(|| json!({}));
@@ -64,10 +66,28 @@ pub enum PathStep<'s> {
     Same,
 }
 
-/// Returns all changes between two schemas in their one spelling.
-pub fn compare<'s>(old: &'s Value, new: &'s Value) -> Vec<SchemaChange<'s>> {
-    let mut comparison = SchemaComparison::new(PAIRS_MAX);
+/// Returns all changes between two schemas in their one spelling. It takes from the steps that all comparisons of a diff have
+/// together; where they are over, the rest is undecided.
+pub fn compare<'s>(
+    old: &'s Value,
+    new: &'s Value,
+    steps_left: &mut usize,
+) -> Vec<SchemaChange<'s>> {
+    let steps = STEPS_MAX.min(*steps_left);
+    let mut comparison = SchemaComparison::new(steps);
     comparison.schema(old, new);
+    *steps_left -= steps - comparison.left;
+    if comparison.is_cut {
+        let reason = "the schemas are too large to be compared".to_owned();
+        comparison.find(
+            SchemaRule::UndecidedSchema,
+            (old, new),
+            "",
+            Value::Null,
+            Value::Null,
+            reason,
+        );
+    }
     comparison.findings
 }
 
@@ -75,7 +95,10 @@ struct SchemaComparison<'s> {
     findings: Vec<SchemaChange<'s>>,
     frames: Vec<SchemaFrame<'s>>,
     path: String,
+    /// The steps that are left.
     left: usize,
+    /// Whether they were too few for something.
+    is_cut: bool,
 }
 
 /// The effect of a change as a whole on the set of valid values.
@@ -92,27 +115,24 @@ impl<'s> SchemaComparison<'s> {
             frames: Vec::new(),
             path: String::new(),
             left,
+            is_cut: false,
         }
+    }
+
+    /// Takes steps, unless they are more than are left: then nothing further is compared.
+    fn spend(&mut self, steps: usize) -> bool {
+        match self.left.checked_sub(steps) {
+            Some(left) => self.left = left,
+            None => (self.left, self.is_cut) = (0, true),
+        }
+        !self.is_cut
     }
 
     fn schema(&mut self, old: &'s Value, new: &'s Value) {
         if old == new {
             return;
         }
-        if self.left == 0 {
-            return;
-        }
-        self.left -= 1;
-        if self.left == 0 {
-            let reason = "the schemas are too large to be compared".to_owned();
-            self.find(
-                SchemaRule::UndecidedSchema,
-                (old, new),
-                "",
-                Value::Null,
-                Value::Null,
-                reason,
-            );
+        if !self.spend(PAIR_STEPS) {
             return;
         }
         self.annotations(old, new);
@@ -301,9 +321,13 @@ impl<'s> SchemaComparison<'s> {
         let mut trial = SchemaComparison::new(self.left);
         trial.schema(old, new);
         self.left = trial.left;
+        self.is_cut |= trial.is_cut;
+        let any = |is_so: fn(SchemaRule) -> bool| {
+            trial.is_cut || trial.findings.iter().any(|finding| is_so(finding.rule))
+        };
         ChangeEffect {
-            narrows: trial.findings.iter().any(|finding| finding.rule.narrows()),
-            widens: trial.findings.iter().any(|finding| finding.rule.widens()),
+            narrows: any(SchemaRule::narrows),
+            widens: any(SchemaRule::widens),
         }
     }
 }

@@ -9,8 +9,12 @@ use super::{
     normal::{canonical, is_false},
     part,
     value::types,
+    weight,
 };
 use crate::name;
+
+/// New properties among which the new name of one that is gone is looked for.
+const NAMES_MAX: usize = 100;
 
 impl<'s> SchemaComparison<'s> {
     pub(super) fn objects(&mut self, old: &'s Value, new: &'s Value) {
@@ -71,6 +75,13 @@ impl<'s> SchemaComparison<'s> {
 
     fn properties(&mut self, was: &ObjectKeywords<'s>, is: &ObjectKeywords<'s>) {
         let mut renamed = BTreeSet::new();
+        let new_names = is
+            .properties
+            .iter()
+            .filter(|(name, _)| !was.properties.contains_key(*name));
+        let names_max = new_names.clone().count().min(NAMES_MAX);
+        let heaviest = new_names.map(|(_, schema)| weight(schema)).max();
+        let heaviest = heaviest.unwrap_or_default();
         for (name, schema) in was.properties {
             match is.properties.get(name) {
                 Some(now) => {
@@ -82,6 +93,7 @@ impl<'s> SchemaComparison<'s> {
                     );
                     self.required(name, was, is);
                 }
+                None if !self.spend(is.properties.len() / 4 + names_max * heaviest) => return,
                 None => match new_name(name, schema, was, is, &renamed) {
                     Some(new_name) => {
                         renamed.insert(new_name);
@@ -409,15 +421,14 @@ fn new_name<'s>(
         .filter(|(name, now)| {
             !was.properties.contains_key(*name) && !taken.contains(name) && of_its_type(now)
         })
-        .take(100)
+        .take(NAMES_MAX)
         .collect();
     // A bare type says too little to know a property by.
-    let is_telling = canonical(schema)
-        .as_object()
-        .is_some_and(|rules| rules.len() > 1)
+    let rules = canonical(schema);
+    let is_telling = rules.as_object().is_some_and(|rules| rules.len() > 1)
         || schema.get("description").is_some();
     let is_same = |now: &Value| {
-        canonical(now) == canonical(schema) && now.get("description") == schema.get("description")
+        canonical(now) == rules && now.get("description") == schema.get("description")
     };
     let same: Vec<&str> = came
         .iter()

@@ -3,9 +3,10 @@
 use serde_json::Value;
 
 use super::{
-    PathStep, SchemaComparison, SchemaRule,
+    PathStep, SchemaComparison, SchemaRule, digest,
     normal::{TEXTS, canonical},
     value::types,
+    weight,
 };
 
 /// Alternatives that are paired; a larger union is compared as a whole.
@@ -23,9 +24,15 @@ impl<'s> SchemaComparison<'s> {
     pub(super) fn unions(&mut self, old: &'s Value, new: &'s Value) -> bool {
         let is_union =
             |schema: &Value| schema.get("anyOf").is_some() || schema.get("oneOf").is_some();
+        if !is_union(old) && !is_union(new) {
+            return false;
+        }
+        // Each alternative is told apart from each by its constants.
+        let constants = constants_within(old) + constants_within(new);
+        if !self.spend(constants.saturating_mul(constants) / 8) {
+            return true;
+        }
         match (is_union(old), is_union(new)) {
-            (false, false) => return false,
-            (true, true) => {}
             // If one of them has keywords beside its union, each is judged by itself.
             (true, false) if !is_alone(old) => return self.beside(old, new),
             (false, true) if !is_alone(new) => return self.beside(old, new),
@@ -74,6 +81,16 @@ impl<'s> SchemaComparison<'s> {
     }
 
     fn arms(&mut self, around: (&'s Value, &'s Value), was: &[UnionArm<'s>], is: &[UnionArm<'s>]) {
+        let weights = was.iter().chain(is).map(|arm| weight(arm.schema));
+        if !self.spend(weights.sum::<usize>() + was.len() * is.len()) {
+            return;
+        }
+        let rules = |arms: &[UnionArm<'s>]| -> Vec<String> {
+            arms.iter()
+                .map(|arm| digest(&canonical(arm.schema)))
+                .collect()
+        };
+        let (rules_before, rules_now) = (rules(was), rules(is));
         let mut partner: Vec<Option<usize>> = vec![None; was.len()];
         let mut taken = vec![false; is.len()];
         // Equal alternatives are paired first, so that an inserted one is paired with none; then the most similar ones
@@ -86,8 +103,13 @@ impl<'s> SchemaComparison<'s> {
                 .collect::<Vec<_>>()
             {
                 let free = is.iter().enumerate().filter(|(other, _)| !taken[*other]);
-                let scored =
-                    free.map(|(other, candidate)| (likeness(arm.schema, candidate.schema), other));
+                let scored = free.map(|(other, candidate)| {
+                    let score = match rules_before[index] == rules_now[other] {
+                        true => SAME,
+                        false => likeness(arm.schema, candidate.schema),
+                    };
+                    (score, other)
+                });
                 // Among equally similar ones the first is taken.
                 let best = scored
                     .filter(|(score, _)| *score >= least)
@@ -268,13 +290,22 @@ fn required_constants(schema: &Value) -> impl Iterator<Item = (&str, Vec<&Value>
     })
 }
 
+/// Returns the number of constants by which the alternatives of a schema may be told apart, or itself.
+fn constants_within(schema: &Value) -> usize {
+    let arms = ["anyOf", "oneOf"]
+        .into_iter()
+        .filter_map(|key| schema.get(key)?.as_array())
+        .flatten();
+    arms.chain([schema])
+        .flat_map(required_constants)
+        .map(|(_, constants)| 1 + constants.len())
+        .sum()
+}
+
 const SAME: u32 = 100;
 
-/// Returns how similar two alternatives are; 0 means that no value of one is like a value of the other.
+/// Returns how similar two alternatives are that are not the same; 0 means that no value of one is like a value of the other.
 fn likeness(one: &Value, two: &Value) -> u32 {
-    if canonical(one) == canonical(two) {
-        return SAME;
-    }
     let (Some(types_one), Some(types_two)) = (types(one), types(two)) else {
         return 0;
     };

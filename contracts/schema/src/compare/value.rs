@@ -1,12 +1,14 @@
 //! Types, lists of values, and the bounds of numbers and texts.
 
-use std::cmp::Ordering;
+use std::{cmp::Ordering, collections::HashSet};
 
+use jsonschema::Validator;
 use serde_json::{Value, json};
 
 use super::{
     SchemaComparison, SchemaRule, normal,
     number::{self, DecimalStep as Multiple, ExactNumber, RangeBound},
+    weight,
 };
 use crate::{name, validate};
 
@@ -106,6 +108,58 @@ fn words(types: u8) -> String {
     words.join(" or ")
 }
 
+/// Decides which values are valid.
+enum ValueTest<'s> {
+    /// The schema lists texts and says nothing else.
+    Texts(HashSet<&'s str>),
+    Schema(Box<Validator>),
+}
+
+impl<'s> ValueTest<'s> {
+    fn of_schema(schema: &'s Value) -> Result<Self, String> {
+        let mut texts = HashSet::new();
+        match lists_texts(schema, &mut texts) {
+            true => Ok(Self::Texts(texts)),
+            false => Ok(Self::Schema(Box::new(validate::validator(schema)?))),
+        }
+    }
+
+    fn is_valid(&self, value: &Value) -> bool {
+        match self {
+            Self::Texts(texts) => value.as_str().is_some_and(|text| texts.contains(text)),
+            Self::Schema(schema) => schema.is_valid(value),
+        }
+    }
+}
+
+/// Collects the texts that a schema lists. Returns `false` if it has any other rule.
+fn lists_texts<'s>(schema: &'s Value, texts: &mut HashSet<&'s str>) -> bool {
+    let Some(members) = schema.as_object() else {
+        return false;
+    };
+    let lists = ["enum", "const", "anyOf"];
+    let is_list = |key: &String| lists.contains(&key.as_str());
+    members.keys().filter(|key| is_list(key)).count() == 1
+        && members
+            .iter()
+            .all(|(key, value)| match (key.as_str(), value) {
+                ("type", word) => word == "string",
+                ("const", Value::String(text)) => {
+                    texts.insert(text);
+                    true
+                }
+                ("enum", Value::Array(values)) => values.iter().all(|value| {
+                    let text = value.as_str();
+                    texts.extend(text);
+                    text.is_some()
+                }),
+                ("anyOf", Value::Array(arms)) => arms.iter().all(|arm| lists_texts(arm, texts)),
+                (key, _) => {
+                    normal::TEXTS.contains(&key) || key == "default" || key.starts_with("x-")
+                }
+            })
+}
+
 impl<'s> SchemaComparison<'s> {
     /// Compares the types and returns those that both allow; `None` if nothing further is to be compared.
     pub(super) fn types(&mut self, old: &'s Value, new: &'s Value) -> Option<u8> {
@@ -143,7 +197,7 @@ impl<'s> SchemaComparison<'s> {
         if !is_listed(old) && !is_listed(new) {
             return false;
         }
-        let (Ok(was_valid), Ok(is_valid)) = (validate::validator(old), validate::validator(new))
+        let (Ok(was_valid), Ok(is_valid)) = (ValueTest::of_schema(old), ValueTest::of_schema(new))
         else {
             let reason = "the values cannot be checked".to_owned();
             self.find(
@@ -156,7 +210,15 @@ impl<'s> SchemaComparison<'s> {
             );
             return true;
         };
-        let values = |schema: &Value, valid: &jsonschema::Validator| {
+        // A schema that is more than a list of texts compares each value with all that it lists.
+        let steps = match (&was_valid, &is_valid) {
+            (ValueTest::Texts(_), ValueTest::Texts(_)) => weight(old) + weight(new),
+            _ => (weight(old) + weight(new)).saturating_pow(2) / 32 + 500,
+        };
+        if !self.spend(steps) {
+            return true;
+        }
+        let values = |schema: &Value, valid: &ValueTest<'_>| {
             let listed = listed(schema).or_else(|| few(schema))?;
             Some(
                 listed
@@ -237,8 +299,9 @@ impl<'s> SchemaComparison<'s> {
                 reason,
             );
         }
+        let are_many = lost.len().saturating_mul(gained.len()) > LIKELY_MAX * LIKELY_MAX;
         lost.retain(|value| {
-            if gained.len() > LIKELY_MAX {
+            if are_many || gained.len() > LIKELY_MAX {
                 return true;
             }
             let Some(near) = likely(value, &gained) else {

@@ -345,7 +345,7 @@ fn lists(source: &Value, target: &Value, values: &mut Vec<Value>) {
 }
 
 /// Returns the number of values in a value, itself included.
-fn weight(value: &Value) -> usize {
+pub fn weight(value: &Value) -> usize {
     match value {
         Value::Array(items) => 1 + items.iter().map(weight).sum::<usize>(),
         Value::Object(members) => weight_of(members),
