@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     json::{percent_decoded, percent_encoded, push_pointer},
-    keyword::{ALL_OF, ANCHORS, DEFINITIONS, DEFS, ID, REF, REFERENCES, SCHEMA},
+    keyword::{ALL_OF, ANCHORS, DEFINITIONS, DEFS, DYNAMIC_ANCHOR, ID, REF, REFERENCES, SCHEMA},
     schema::add_to_all_of,
     walk::{each_inside, each_inside_mut},
 };
@@ -15,6 +15,8 @@ use crate::{
 const CHAIN_MAX: usize = 32;
 /// Levels of a document that are searched for a name.
 const DEPTH_MAX: usize = 64;
+/// Why a document is refused.
+const TOO_MANY: &str = "it has too many references";
 /// Schemas looked at for the references of one document.
 const LOOKUPS_MAX: usize = 2_000_000;
 
@@ -139,6 +141,8 @@ pub struct NamedSchemas<'s> {
     /// The first schema with an anchor, and the first one in each document inside.
     anchors: HashMap<&'s str, &'s Value>,
     inner_anchors: HashMap<(*const Value, &'s str), &'s Value>,
+    /// All schemas with a dynamic anchor of that name.
+    dynamic_anchors: HashMap<&'s str, Vec<&'s Value>>,
     /// Schemas with an `$id`, in the order of the document.
     identified: Vec<(&'s str, &'s Value)>,
     /// The document inside that a schema with a reference belongs to: references that begin with `#` lead into it.
@@ -153,6 +157,7 @@ impl<'s> NamedSchemas<'s> {
             root,
             anchors: HashMap::new(),
             inner_anchors: HashMap::new(),
+            dynamic_anchors: HashMap::new(),
             identified: Vec::new(),
             inner_documents: HashMap::new(),
             lookups: 0,
@@ -174,6 +179,9 @@ impl<'s> NamedSchemas<'s> {
                 for keyword in ANCHORS {
                     if let Some(Value::String(name)) = members.get(keyword) {
                         self.anchors.entry(name).or_insert(schema);
+                        if keyword == DYNAMIC_ANCHOR {
+                            self.dynamic_anchors.entry(name).or_default().push(schema);
+                        }
                         if is_inner {
                             let place = (std::ptr::from_ref(document), name.as_str());
                             self.inner_anchors.entry(place).or_insert(schema);
@@ -197,12 +205,36 @@ impl<'s> NamedSchemas<'s> {
         }
     }
 
+    /// Returns all schemas that a dynamic reference may mean beside its target, by the schemas around its value. The error says
+    /// that there are too many of them.
+    pub fn dynamic_targets(
+        &mut self,
+        reference: &str,
+        target: &Value,
+    ) -> Result<Vec<&'s Value>, String> {
+        let (_, fragment) = reference.split_once('#').unwrap_or_default();
+        // Another reference means what it names, whatever its keyword.
+        if target.get(DYNAMIC_ANCHOR).and_then(Value::as_str) != Some(fragment) {
+            return Ok(Vec::new());
+        }
+        let anchors = self.dynamic_anchors.get(fragment);
+        let anchors = anchors.map(Vec::as_slice).unwrap_or_default();
+        self.lookups += anchors.len();
+        if self.lookups > LOOKUPS_MAX {
+            return Err(TOO_MANY.to_owned());
+        }
+        let others = anchors
+            .iter()
+            .filter(|other| !std::ptr::eq(**other, target));
+        Ok(others.copied().collect())
+    }
+
     /// Returns what a reference of a schema names. The error says that there are too many of them.
     pub fn target(&mut self, schema: &Value, reference: &str) -> Result<Option<&'s Value>, String> {
         let (address, fragment) = reference.split_once('#').unwrap_or((reference, ""));
         self.lookups += 1 + self.identified.len() * usize::from(!address.is_empty());
         if self.lookups > LOOKUPS_MAX {
-            return Err("it has too many references".to_owned());
+            return Err(TOO_MANY.to_owned());
         }
         let root = match address.is_empty() {
             true => {

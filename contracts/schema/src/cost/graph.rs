@@ -26,7 +26,7 @@ pub(super) enum SchemaLink {
     Test,
 }
 
-/// Alternatives of which a property of the value chooses one.
+/// Alternatives of which a property of the value, or for a dynamic reference the schemas around it, chooses one.
 pub(super) struct KeyedUnion {
     pub(super) arms: Vec<NodeId>,
     /// Whether each of them refuses any other value than an object at once. If not, all of them check such a value.
@@ -221,8 +221,21 @@ impl<'s> GraphBuilder<'s> {
         match (keyword, value) {
             (REF | DYNAMIC_REF | RECURSIVE_REF, Value::String(reference)) => {
                 if let Some(target) = self.names.target(schema, reference)? {
+                    let others = match keyword {
+                        DYNAMIC_REF => self.names.dynamic_targets(reference, target)?,
+                        _ => Vec::new(),
+                    };
                     let target = self.id(target);
-                    node.same.push((SchemaLink::Whole, target));
+                    if others.is_empty() {
+                        node.same.push((SchemaLink::Whole, target));
+                    } else {
+                        // One of them applies, whatever the value is.
+                        let others = others.into_iter().map(|other| self.id(other));
+                        node.keyed.push(KeyedUnion {
+                            arms: [target].into_iter().chain(others).collect(),
+                            takes_objects_alone: true,
+                        });
+                    }
                     match keyword {
                         REF => node.reference = Some(target),
                         _ => node.dynamic_reference = Some(target),

@@ -98,6 +98,31 @@ fn references_lead_into_the_document_that_they_are_written_in() {
     }
 }
 
+/// The outermost schema with the name applies, and that may be any of them.
+#[test]
+fn dynamic_references_cost_what_the_costliest_of_their_name_does() {
+    let names: Vec<String> = (0..800).map(|number| format!("n{number}")).collect();
+    let of = |reference: &str| {
+        json!({
+            "$defs": {
+                "first": { "$id": "urn:first", "$dynamicAnchor": "n", "type": "object" },
+                "second": { "$id": "urn:second", "$dynamicAnchor": "n", "enum": [names, 1] },
+                "plain": { "$id": "urn:plain", "$anchor": "n" },
+            },
+            "properties": { "a": { "$dynamicRef": reference } },
+        })
+    };
+    for reference in ["urn:first#n", "urn:second#n"] {
+        let steps = check_steps(&of(reference), 1);
+        assert!((100..200).contains(&steps), "{reference}: {steps} steps");
+    }
+    // What is no dynamic anchor means itself.
+    for reference in ["urn:first", "urn:plain#n"] {
+        let steps = check_steps(&of(reference), 1);
+        assert!(steps < 20, "{reference}: {steps} steps");
+    }
+}
+
 #[test]
 fn references_that_never_end_are_refused() {
     let schemas = [
