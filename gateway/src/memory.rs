@@ -22,7 +22,6 @@ pub(crate) const MUCH_BYTES: usize = 1 << 20;
 
 /// Gives free blocks of every size back, a second later on a thread of its own: many small ones stay with the process otherwise.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
-#[expect(unsafe_code, reason = "the C library offers it in no other way")]
 pub(crate) fn give_free_blocks_back() {
     use std::sync::atomic::{AtomicBool, Ordering};
     static IS_COMING: AtomicBool = AtomicBool::new(false);
@@ -33,8 +32,7 @@ pub(crate) fn give_free_blocks_back() {
     let look = || {
         std::thread::sleep(std::time::Duration::from_secs(1));
         IS_COMING.store(false, Ordering::Relaxed);
-        // SAFETY: it only returns free pages to the system.
-        unsafe { libc::malloc_trim(0) };
+        give_free_blocks_back_now();
     };
     // Where no thread can be made now, a later call tries again.
     if std::thread::Builder::new().spawn(look).is_err() {
@@ -44,6 +42,17 @@ pub(crate) fn give_free_blocks_back() {
 
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 pub(crate) fn give_free_blocks_back() {}
+
+/// Gives free blocks of every size back, which takes some tenths of a second where there are many.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+#[expect(unsafe_code, reason = "the C library offers it in no other way")]
+pub(crate) fn give_free_blocks_back_now() {
+    // SAFETY: it only returns free pages to the system.
+    unsafe { libc::malloc_trim(0) };
+}
+
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+pub(crate) fn give_free_blocks_back_now() {}
 
 /// Gives back what only the start needed, once it is over: free blocks, and the pages of the program that were mapped for it. The
 /// kernel maps a page of the program again when it is used. Without this about half of the program stays resident.

@@ -12,9 +12,67 @@ use weir_admission::{ApartTurn, LARGE_BYTES, long_work_turns};
 use weir_contracts::output::ResultChecker;
 
 use super::CallError;
-use crate::{catalogue::CatalogueTool, codes::FailureCode, serving::ServingGateway};
+use crate::{catalogue::CatalogueTool, codes::FailureCode, memory, serving::ServingGateway};
 
 static TURNS: LazyLock<Semaphore> = LazyLock::new(long_work_turns);
+
+/// The values of the answers that are checked at once. To be checked, a value takes up to half a kilobyte, and an answer of 7 MB
+/// holds millions: one check with more of them runs alone.
+const CHECKED_VALUES_MAX: usize = 1_000_000;
+/// With fewer values, an answer waits for no other one.
+const CHECKED_VALUES_MIN: usize = 100_000;
+static CHECKED_VALUES: Semaphore = Semaphore::const_new(CHECKED_VALUES_MAX);
+
+/// The right to check an answer now.
+pub(super) struct AnswerTurn {
+    turn: CheckTurn,
+    /// The room for its values, if there are many.
+    room: Option<SemaphorePermit<'static>>,
+}
+
+impl AnswerTurn {
+    /// Waits for a turn if the answer may take long to check: its bytes, and a text of it with its check.
+    pub(super) async fn wait(
+        gateway: &ServingGateway,
+        tool: &CatalogueTool,
+        answer: (usize, Option<(&ResultChecker, &str)>),
+        since: Instant,
+    ) -> Result<Self, CallError> {
+        let room = match answer.1 {
+            Some((_, text)) => wait_for_room(text).await,
+            None => None,
+        };
+        let turn = CheckTurn::for_answer(gateway, tool, answer, since).await?;
+        Ok(Self { turn, room })
+    }
+
+    /// Runs the check as [`CheckTurn::run`] does. The memory of many values is given back before another answer has their room.
+    pub(super) fn run<T: Send>(self, check: impl FnOnce() -> T + Send) -> T {
+        let has_room = self.room.is_some();
+        self.turn.run(move || {
+            let done = check();
+            if has_room {
+                memory::give_free_blocks_back_now();
+            }
+            done
+        })
+    }
+}
+
+/// Waits until there is room for the values of a text, where they are many. It waits without a deadline, as for large answers.
+async fn wait_for_room(text: &str) -> Option<SemaphorePermit<'static>> {
+    if text.len() < CHECKED_VALUES_MIN {
+        return None;
+    }
+    // Each value and each name follows one of these.
+    let begins = |byte: &&u8| matches!(**byte, b'{' | b'[' | b',' | b':');
+    let values = text.as_bytes().iter().filter(begins).count();
+    if values < CHECKED_VALUES_MIN {
+        return None;
+    }
+    let room = u32::try_from(values.min(CHECKED_VALUES_MAX)).ok()?;
+    CHECKED_VALUES.acquire_many(room).await.ok()
+}
 
 /// The right to check something now.
 pub(super) enum CheckTurn {
@@ -48,7 +106,7 @@ impl CheckTurn {
     }
 
     /// Waits for a turn if the answer may take long to check: its bytes, and a text of it with its check.
-    pub(super) async fn for_answer(
+    async fn for_answer(
         gateway: &ServingGateway,
         tool: &CatalogueTool,
         (size, checked): (usize, Option<(&ResultChecker, &str)>),
@@ -102,7 +160,24 @@ fn others_can_run() -> bool {
 mod tests {
     use std::{sync::mpsc, thread, time::Duration};
 
+    use futures::FutureExt as _;
+
     use super::*;
+
+    /// Sixteen checks of a large answer at once took two gigabytes.
+    #[test]
+    fn answers_with_very_many_values_are_checked_one_after_another() {
+        let of = |count: usize| format!("[{}]", vec![r#"{"a":{}}"#; count].join(","));
+        let (wide, small) = (of(870_000), of(20_000));
+        let room = |text: &str| wait_for_room(text).now_or_never();
+        let first = room(&wide).expect("no other one is checked");
+        assert!(first.is_some());
+        assert!(room(&wide).is_none(), "it waits for the first");
+        assert!(room(&of(30_000)).is_none(), "so does a smaller one");
+        assert!(room(&small).is_some_and(|room| room.is_none()));
+        drop(first);
+        assert!(room(&of(30_000)).is_some_and(|room| room.is_some()));
+    }
 
     /// With one thread for all requests, the check ends only if another request is answered meanwhile.
     #[test]

@@ -18,7 +18,7 @@ use self::{
 };
 use super::{
     CallError, CallOutcome, CallRequest, asking::CallerInteraction, error::WriteOutcome,
-    heavy::CheckTurn, limits::CallPermit, record::CallRecord,
+    heavy::AnswerTurn, limits::CallPermit, record::CallRecord,
 };
 use crate::{
     catalogue::{CatalogueTool, CollectionTool, PluginTool, ToolTarget, UpstreamTool},
@@ -123,7 +123,7 @@ impl TargetAnswer<'_> {
     ) -> Result<CallOutcome, CallError> {
         let size = self.size();
         let answer = (size, self.to_check());
-        let turn = CheckTurn::for_answer(call.gateway, call.tool, answer, asked_at).await;
+        let turn = AnswerTurn::wait(call.gateway, call.tool, answer, asked_at).await;
         // A write cannot be undone, and the agent must know of it.
         let turn = turn.map_err(|error| match writes {
             true => error.outcome(WriteOutcome::Unknown),
