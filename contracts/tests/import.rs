@@ -182,6 +182,17 @@ fn references_in_a_circle_or_a_net_end_with_a_sentence() {
         error.contains("a reference leads back to itself"),
         "{error}"
     );
+    // A long chain leads to an end, yet is followed no further.
+    let mut chain: Vec<String> = (0..100)
+        .map(|number| format!("\"S{number}\":{}", refers(number + 1)))
+        .collect();
+    chain.push(r#""S100":{"type":"object"}"#.to_owned());
+    let error = import(&document(&chain.join(",")), &ImportOptions::default());
+    let error = error.expect_err("it is too long");
+    assert!(
+        error.contains("a reference leads through more than 32 others"),
+        "{error}"
+    );
     // Each member of the body refers to all of the net.
     let net: Vec<String> = (0..60)
         .map(|number| {

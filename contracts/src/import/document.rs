@@ -92,13 +92,20 @@ impl ImportDocument {
 
     /// Follows references to their targets, as far as they stay in the document.
     pub(super) fn resolved<'d>(&'d self, mut value: &'d Value) -> Result<&'d Value, String> {
-        for _ in 0..REFERENCES_MAX {
-            let Some(reference) = stated(value) else {
-                return Ok(value);
-            };
+        let mut targets: Vec<&Value> = Vec::new();
+        while let Some(reference) = stated(value) {
             value = self.target(reference)?;
+            if targets.iter().any(|target| std::ptr::eq(*target, value)) {
+                return Err("a reference leads back to itself".to_owned());
+            }
+            if targets.len() == REFERENCES_MAX {
+                return Err(format!(
+                    "a reference leads through more than {REFERENCES_MAX} others"
+                ));
+            }
+            targets.push(value);
         }
-        Err("a reference leads back to itself".to_owned())
+        Ok(value)
     }
 
     /// Returns `true` if only answers have this member. From 3.1 on that may stand beside a reference.
