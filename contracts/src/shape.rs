@@ -274,9 +274,18 @@ impl CollectionShape {
     pub fn check(&self) -> Result<(), String> {
         let mut left = FIELDS_MAX;
         check_fields(&self.fields, 0, &mut left)?;
-        for operation in &self.capabilities.operations {
-            check_fields(&operation.returns, 0, &mut left)
+        for (number, operation) in self.capabilities.operations.iter().enumerate() {
+            let mut own = FIELDS_MAX;
+            check_fields(&operation.returns, 0, &mut own)
                 .map_err(|message| format!("operation '{}': {message}", operation.name))?;
+            left = left.checked_sub(FIELDS_MAX - own).ok_or_else(|| {
+                format!(
+                    "it has more than {FIELDS_MAX} columns with those that its first {} operations return, of {}: leave \
+                     operations out",
+                    number + 1,
+                    self.capabilities.operations.len()
+                )
+            })?;
         }
         match self.key.iter().find(|key| self.field(key).is_none()) {
             Some(key) => Err(format!(

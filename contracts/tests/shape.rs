@@ -20,6 +20,30 @@ fn the_shape_of_the_sdk_is_ours() {
     assert_eq!(written, serde_json::from_str::<Value>(&text).expect("JSON"));
 }
 
+/// Each operation is small, and all of them together are too many.
+#[test]
+fn columns_of_all_operations_are_counted_together() {
+    let read = |operations: usize, columns: usize| {
+        let returns: Vec<Value> = (0..columns)
+            .map(|column| json!({ "key": format!("c{column}"), "type": "integer" }))
+            .collect();
+        let operations: Vec<Value> = (0..operations)
+            .map(|number| json!({ "name": format!("o{number}"), "effect": "read", "returns": returns }))
+            .collect();
+        let capabilities = json!({ "operations": operations });
+        let shape = json!({ "name": "s", "fields": [], "capabilities": capabilities });
+        CollectionShape::read(&shape.to_string())
+    };
+    assert!(read(2_000, 1).is_ok());
+    let why = read(3_000, 1).expect_err("too many");
+    assert_eq!(
+        why,
+        "it has more than 2000 columns with those that its first 2001 operations return, of 3000: leave operations out"
+    );
+    let why = read(1, 2_001).expect_err("too many");
+    assert_eq!(why, "operation 'o0': it has more than 2000 columns");
+}
+
 /// A contract with guards must not be served by an adapter that would ignore them.
 #[test]
 fn a_source_that_lost_its_guards_does_not_satisfy() {
