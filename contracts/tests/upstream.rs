@@ -526,6 +526,39 @@ fn what_cannot_be_published_is_left_out_with_its_place_and_reason() {
     }
 }
 
+/// A reference starts from the address of the document that it is written in.
+#[test]
+fn references_by_address_lead_to_documents_inside() {
+    for (reference, id) in [
+        ("tree", "http://e/tree"),
+        ("http://e/tree", "tree"),
+        ("http://e/tree#/properties/b", "http://e/tree"),
+    ] {
+        let schema = json!({
+            "$id": "http://e/strict",
+            "type": "object",
+            "properties": { "a": { "$ref": reference } },
+            "$defs": { "t": { "$id": id, "type": "object", "properties": { "b": {} } } },
+        });
+        let (contract, _) = input(&schema);
+        assert_eq!(contract.tools.len(), 1, "{reference}");
+    }
+    let (contract, _) = input(&json!({
+        "type": "object",
+        "properties": { "a": { "$id": "http://e/strict", "$ref": "tree" } },
+        "$defs": { "t": { "$id": "http://e/tree", "type": "object" } },
+    }));
+    assert_eq!(contract.tools.len(), 1);
+    let elsewhere = json!({
+        "$id": "http://e/strict",
+        "type": "object",
+        "properties": { "a": { "$ref": "http://f/tree" } },
+        "$defs": { "t": { "$id": "tree" } },
+    });
+    let problem = refused(&elsewhere);
+    assert!(problem.contains("names another document"), "{problem}");
+}
+
 #[test]
 fn the_instructions_are_pinned_unless_they_give_orders() {
     for (text, is_kept) in [

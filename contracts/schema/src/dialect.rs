@@ -557,7 +557,7 @@ fn free_name(wanted: &str, taken: &Value) -> String {
 }
 
 /// Resolves a reference to a document as another one sees it.
-fn joined(base: &str, reference: &str) -> String {
+pub(crate) fn joined(base: &str, reference: &str) -> String {
     let reference = reference.trim_end_matches('#');
     let is_absolute = reference.split_once(':').is_some_and(|(scheme, _)| {
         !scheme.is_empty()

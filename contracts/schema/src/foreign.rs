@@ -11,6 +11,7 @@ use weir_text::shorten;
 pub use self::pattern::check as check_pattern;
 use crate::{
     cost,
+    dialect::joined,
     json::{self, JsonFault},
     keyword::{ID, REFERENCES},
     walk::try_each_inside_at,
@@ -52,18 +53,19 @@ pub fn check(text: &str, bounds: &SchemaLimits) -> Result<(), String> {
     }
     let value = read(text)?;
     let mut ids = BTreeSet::new();
-    visit(&value, &mut String::new(), &mut |schema, _| {
-        ids.extend(
-            schema
-                .get(ID)
-                .and_then(Value::as_str)
-                .map(|id| id.trim_end_matches('#').to_owned()),
-        );
+    visit(&value, &mut String::new(), "", &mut |schema, _, base| {
+        if let Some(id) = schema.get(ID).and_then(Value::as_str) {
+            ids.insert(id.trim_end_matches('#').to_owned());
+            ids.insert(base.to_owned());
+        }
         Ok(())
     })?;
-    visit(&value, &mut String::new(), &mut |schema, place| {
-        judge(schema, place, &ids, bounds)
-    })?;
+    visit(
+        &value,
+        &mut String::new(),
+        "",
+        &mut |schema, place, base| judge(schema, (place, base), &ids, bounds),
+    )?;
     cost::check(&value)?;
     compile(&value)
 }
@@ -87,7 +89,7 @@ fn read(text: &str) -> Result<Value, String> {
 
 fn judge(
     schema: &Value,
-    place: &str,
+    (place, base): (&str, &str),
     ids: &BTreeSet<String>,
     bounds: &SchemaLimits,
 ) -> Result<(), String> {
@@ -96,7 +98,9 @@ fn judge(
             continue;
         };
         let document = target.split('#').next().unwrap_or_default();
-        if !document.is_empty() && !ids.contains(document) {
+        let is_inside =
+            |document: &str| ids.contains(document) || ids.contains(&joined(base, document));
+        if !document.is_empty() && !is_inside(document) {
             let shown = shorten(target, 100);
             return Err(format!(
                 "`{keyword}` at {place}/{keyword} names another document ({shown}), which is never fetched"
@@ -124,18 +128,25 @@ fn judge(
     Ok(())
 }
 
-/// Calls `judge` for the schema and every schema inside, not for values that only look like one.
+/// Calls `judge` for the schema and every schema inside, not for values that only look like one, with its place and the address
+/// that its references start from. `base` is the address of the schema around it.
 fn visit(
     schema: &Value,
     place: &mut String,
-    judge: &mut dyn FnMut(&Value, &str) -> Result<(), String>,
+    base: &str,
+    judge: &mut dyn FnMut(&Value, &str, &str) -> Result<(), String>,
 ) -> Result<(), String> {
     let Value::Object(members) = schema else {
         return Ok(());
     };
-    judge(schema, place)?;
+    let id = members.get(ID).and_then(Value::as_str);
+    let own = id
+        .filter(|id| !id.starts_with('#'))
+        .map(|id| joined(base, id));
+    let base = own.as_deref().unwrap_or(base);
+    judge(schema, place, base)?;
     try_each_inside_at(members, place, &mut |schema, place| {
-        visit(schema, place, judge)
+        visit(schema, place, base, judge)
     })
 }
 
