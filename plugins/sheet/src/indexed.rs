@@ -564,9 +564,13 @@ impl<'s> SheetSource<'s> {
     }
 
     pub(crate) fn bytes(&self, range: std::ops::Range<u64>) -> Result<Vec<u8>, Error> {
+        // A row that was found behind the end is one of a later file.
+        let Some(length) = range.end.checked_sub(range.start) else {
+            return Err(Error::upstream_error("The file changed while it was read."));
+        };
         let part = [Part {
             at: range.start,
-            length: (range.end - range.start) as u32,
+            length: length as u32,
         }];
         Ok(files::read_parts(&self.settings.connection, &self.settings.path, &part)?.concat())
     }

@@ -64,7 +64,13 @@ impl DelimitedLayout {
         }
         text = without_blank_lines(text);
         let header_end = memchr::memchr2(b'\r', b'\n', text).unwrap_or(text.len());
-        if memchr::memchr(0, &text[..header_end]).is_some() {
+        // In UTF-16, a byte of a letter may be that of a line end.
+        let is_text = std::str::from_utf8(&text[..header_end]).is_ok();
+        let line_end = match is_text {
+            true => header_end,
+            false => memchr::memchr(b'\n', text).unwrap_or(text.len()),
+        };
+        if memchr::memchr(0, &text[..line_end]).is_some() {
             return Err(Error::upstream_error(
                 "The header has NUL characters, as UTF-16 without a byte order mark has; save the file as UTF-8.",
             ));
