@@ -382,7 +382,7 @@ fn table(settings: &SheetSettings, range: &Range<Data>) -> Result<SheetTable, Er
     Ok(table)
 }
 
-/// Notes columns of whole numbers that are not told by 15 digits, which is what numbers of a workbook have.
+/// Notes columns of whole numbers with more than the 15 digits that numbers of a workbook have.
 fn note_long(has_long: &mut [bool], cells: &[Data], left: usize) {
     for (column, cell) in cells.iter().enumerate() {
         let number = match cell {

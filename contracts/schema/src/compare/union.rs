@@ -290,7 +290,7 @@ fn required_constants(schema: &Value) -> impl Iterator<Item = (&str, Vec<&Value>
     })
 }
 
-/// Returns the number of constants by which the alternatives of a schema may be told apart, or itself.
+/// Returns the number of constants by which the alternatives of a schema may differ, or of the schema itself.
 fn constants_within(schema: &Value) -> usize {
     let arms = ["anyOf", "oneOf"]
         .into_iter()
