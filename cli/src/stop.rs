@@ -13,14 +13,14 @@ use tokio::{
     sync::oneshot,
     time::{sleep, timeout},
 };
-use weir::serving::ServingGateway;
+use weir::{serving::ServingGateway, telemetry};
 
 /// The time that the end takes at most, beside the longest call and the time for load balancers.
 const END_MAX: Duration = Duration::from_secs(60);
 /// A terminal and the program that started us may both pass on the same Ctrl-C.
 const SAME_MAX: Duration = Duration::from_secs(1);
-/// The time to sync the trail of a process that is cut off.
-const SYNC_MAX: Duration = Duration::from_secs(5);
+/// The time to sync the trail of a process that is cut off, and to write its log.
+const KEEP_MAX: Duration = Duration::from_secs(5);
 
 /// The code of a process that is cut off: by its user, as shells have it, or since its time is over.
 const INTERRUPTED: i32 = 130;
@@ -95,9 +95,7 @@ async fn follow(
             OVERDUE
         }
     };
-    if let Some(gateway) = gateway.upgrade() {
-        sync_trail(gateway);
-    }
+    keep_records(gateway.upgrade());
     process::exit(code)
 }
 
@@ -114,17 +112,20 @@ fn end_max(gateway: &ServingGateway) -> Duration {
     Duration::from_secs(config.http.drain_s) + longest + END_MAX
 }
 
-/// Makes the records of the calls so far outlive the machine. A disk that hangs does not keep the process.
-fn sync_trail(gateway: Arc<ServingGateway>) {
-    let (done, synced) = mpsc::channel();
+/// Makes the records of the calls so far outlive the machine, and writes the last lines of the log. A disk that hangs does not keep
+/// the process, nor a reader of the log.
+fn keep_records(gateway: Option<Arc<ServingGateway>>) {
+    let (done, kept) = mpsc::channel();
     thread::spawn(move || {
-        if let Err(error) = gateway.audit().sync() {
+        if let Some(gateway) = gateway
+            && let Err(error) = gateway.audit().sync()
+        {
             tracing::error!(%error, "the last records may not outlive the machine");
         }
-        drop(gateway);
+        telemetry::end();
         let _ = done.send(());
     });
-    let _ = synced.recv_timeout(SYNC_MAX);
+    let _ = kept.recv_timeout(KEEP_MAX);
 }
 
 impl StopSignals {
