@@ -8,7 +8,7 @@ use std::{
 
 use serde_json::json;
 use tokio::net::TcpListener;
-use weir_tests::{Admin, Gateway, Modern, Stdio, client, http, until, web::Web};
+use weir_tests::{Admin, Gateway, House, Modern, Stdio, client, http, until, web::Web};
 
 use crate::calls;
 
@@ -189,7 +189,7 @@ async fn a_hangup_during_the_start_is_a_reload() {
 #[test]
 fn a_stop_ends_a_process_whose_threads_are_busy() {
     let busy = || {
-        let house = calls::house("http://127.0.0.1:1").config("[limits]\ntimeout_ms = 1000");
+        let house = House::new().config("[limits]\ntimeout_ms = 1000");
         let mut serve = house.weir(&["serve", "--listen", "127.0.0.1:0", "--log-format", "json"]);
         serve.env("TOKIO_WORKER_THREADS", "1");
         let gateway = Gateway::start(serve);
