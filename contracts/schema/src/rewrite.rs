@@ -221,9 +221,11 @@ fn alternatives(members: &Map<String, Value>, kinds: &[String]) -> Map<String, V
     let mut outer = Map::new();
     let mut rules = Map::new();
     for (keyword, value) in members.iter().filter(|(keyword, _)| *keyword != "type") {
+        // Of formats, these alone are about numbers.
+        let is_of_number = keyword == "format" && (value == "int64" || value == "uint64");
         let of_one_type = [NUMERIC, OF_TEXTS, OF_LISTS, OF_OBJECTS]
             .iter()
-            .any(|of| of.contains(&keyword.as_str()));
+            .any(|of| of.contains(&keyword.as_str()) && !is_of_number);
         match of_one_type || ["enum", "const"].contains(&keyword.as_str()) {
             true => rules.insert(keyword.clone(), value.clone()),
             false => outer.insert(keyword.clone(), value.clone()),

@@ -10,9 +10,9 @@ use crate::{
 };
 
 /// Schemas that name each other often grow when they are copied. A schema may grow to this many times its own size, a small one
-/// to `COPIED_MIN_BYTES`; behind that, the rest stays an object of anything.
+/// to the smaller of these bytes, and none beyond the larger; behind that, the rest stays an object of anything.
 const GROWTH_MAX: usize = 16;
-const COPIED_MIN_BYTES: usize = 128 << 10;
+const COPIED_BYTES: (usize, usize) = (128 << 10, 2 << 20);
 /// The bytes that a value takes beside its text.
 const VALUE_BYTES: usize = 16;
 
@@ -22,7 +22,9 @@ pub(super) fn inlined(schema: &Value) -> (Value, Vec<String>) {
         root: schema,
         open: Vec::new(),
         copied: 0,
-        copied_max: COPIED_MIN_BYTES.max(size(schema).saturating_mul(GROWTH_MAX)),
+        copied_max: size(schema)
+            .saturating_mul(GROWTH_MAX)
+            .clamp(COPIED_BYTES.0, COPIED_BYTES.1),
         ended: Vec::new(),
     };
     let mut whole = walk.inline(schema, "");
