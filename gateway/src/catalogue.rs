@@ -44,7 +44,6 @@ pub use tool::{CatalogueTool, TaskSupport, shown_time};
 use versions::touched;
 use view::ServedView;
 use weir_contracts::{CompiledContract, mirror::MirroredArgument};
-
 use weir_policy::PolicyJudge;
 
 use self::policy::ClassVerdicts;
@@ -466,10 +465,8 @@ impl ToolCatalogue {
     /// Returns the views without any published tool.
     pub fn empty_views(&self) -> impl Iterator<Item = &str> {
         let is_empty = |view: &ServedView| self.listings[view.place].tools.is_empty();
-        self.views
-            .iter()
-            .filter(move |(_, view)| is_empty(view))
-            .map(|(name, _)| name.as_str())
+        let empty = self.views.iter().filter(move |(_, view)| is_empty(view));
+        empty.map(|(name, _)| name.as_str())
     }
 
     /// Returns the number of tools, without kept versions.

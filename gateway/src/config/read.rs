@@ -63,17 +63,14 @@ pub fn load(path: &Path) -> Result<GatewayConfig, Vec<FileProblem>> {
                 .hint("name the file with --config FILE"),
         ]
     })?;
-    let base = path
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty())
-        .unwrap_or(Path::new("."));
-    read(&file, &text, base)
+    let folder = path.parent().filter(|it| !it.as_os_str().is_empty());
+    read(&file, &text, folder.unwrap_or(Path::new(".")))
 }
 
 /// Reads a configuration. `base` is the folder that relative paths start from.
 pub fn read(file: &str, text: &str, base: &Path) -> Result<GatewayConfig, Vec<FileProblem>> {
-    let mut table: Table =
-        toml::from_str(text).map_err(|error| vec![syntax(file, text, &error)])?;
+    let table = toml::from_str::<Table>(text);
+    let mut table = table.map_err(|error| vec![syntax(file, text, &error)])?;
     let mut reader = ConfigReader {
         places: ConfigLines::new(file, text),
         problems: Vec::new(),

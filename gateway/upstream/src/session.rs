@@ -1,6 +1,7 @@
 //! A session with one server: requests and their answers, calls with progress and cancellation.
 
 mod asked;
+mod failures;
 mod requests;
 mod subscriptions;
 mod tasks;
@@ -25,7 +26,12 @@ use tokio::{
 
 pub use self::asked::{CallResumption, UpstreamCall, UpstreamOperation};
 pub(crate) use self::requests::{OutgoingMeta, SessionCore, SessionRequest};
-use self::{asked::OutgoingOperation, subscriptions::SubscriptionState, tasks::ServerTask};
+use self::{
+    asked::OutgoingOperation,
+    failures::{cancelled, given_up, timed_out},
+    subscriptions::SubscriptionState,
+    tasks::ServerTask,
+};
 use crate::{
     error::{RequestError, UpstreamFailure, UpstreamFailureKind},
     handshake::{HandshakeResult, agree},
@@ -489,26 +495,4 @@ impl UpstreamSession {
     fn agreed(&self) -> Arc<HandshakeResult> {
         self.agreed.read().clone()
     }
-}
-
-fn timed_out(method: &str, limit: Duration) -> UpstreamFailure {
-    let cause = format!("it did not within {} s", limit.as_secs_f64());
-    UpstreamFailure::new(UpstreamFailureKind::Timeout, format!("the server to answer `{method}`"), cause)
-        .step("look at what the server waits for; raise the limit where it needs longer, such as `--timeout 180`")
-}
-
-fn cancelled() -> UpstreamFailure {
-    UpstreamFailure::new(
-        UpstreamFailureKind::Cancelled,
-        "the call to run to its end",
-        "its caller cancelled it",
-    )
-}
-
-fn given_up() -> UpstreamFailure {
-    UpstreamFailure::new(
-        UpstreamFailureKind::Closed,
-        "the server to answer what it was asked",
-        "the connection was given up",
-    )
 }

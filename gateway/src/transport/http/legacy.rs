@@ -5,8 +5,8 @@
 use std::sync::Arc;
 
 use axum::{
-    http::{HeaderMap, HeaderValue},
-    response::Response,
+    http::{HeaderMap, HeaderValue, StatusCode},
+    response::{IntoResponse as _, Response},
 };
 use futures::{FutureExt as _, StreamExt as _, future::BoxFuture, stream};
 use serde_json::value::RawValue;
@@ -281,9 +281,7 @@ pub(super) fn delete(
                 .gateway
                 .session_notes()
                 .add(session.id.number(), ended);
-            let mut response = reply::accepted();
-            *response.status_mut() = axum::http::StatusCode::NO_CONTENT;
-            response
+            StatusCode::NO_CONTENT.into_response()
         }
         Ok(_) => reply::not_allowed("POST"),
         Err(error) => reply::refusal(&error),
