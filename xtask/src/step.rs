@@ -91,23 +91,6 @@ impl StepRunner {
         self.streamed_within(name, command, SILENCE)
     }
 
-    /// Runs tests like [`tests`](Self::tests), beside others: their output is printed at the end, in one piece.
-    pub(crate) fn collected_tests(
-        &self,
-        name: &str,
-        command: &mut Command,
-    ) -> Result<(), StepFailure> {
-        self.task(name, || {
-            let mut output = format!("         {name}:\n");
-            let ran = run_streamed(command, SILENCE, |line| {
-                output.push_str(line);
-                output.push('\n');
-            });
-            print!("{output}");
-            test_result(name, command, SILENCE, ran)
-        })
-    }
-
     /// Runs a command that may print nothing for long, as benches do, and prints its output.
     pub(crate) fn streamed(&self, name: &str, command: &mut Command) -> Result<(), StepFailure> {
         self.streamed_within(name, command, Duration::MAX)
@@ -121,8 +104,20 @@ impl StepRunner {
     ) -> Result<(), StepFailure> {
         self.task(name, || {
             println!("         {name}:");
-            let ran = run_streamed(command, silence, |line| println!("{line}"));
-            test_result(name, command, silence, ran)
+            let (status, hanging) = run_streamed(command, silence)
+                .map_err(|error| describe(name, command, &error.to_string()))?;
+            if let Some(hanging) = hanging {
+                let minutes = silence.as_secs() / 60;
+                return Err(format!(
+                    "{name} printed nothing for {minutes} minutes and was ended. Tests that had not ended: {hanging}"
+                )
+                .into());
+            }
+            if status.success() {
+                Ok(())
+            } else {
+                Err(format!("{name} failed ({status})").into())
+            }
         })
     }
 
@@ -198,36 +193,11 @@ impl StepRunner {
     }
 }
 
-/// The status of tests, and the names of those that hung if they were ended for that.
-type TestStatus = (ExitStatus, Option<String>);
-
-fn test_result(
-    name: &str,
-    command: &Command,
-    silence: Duration,
-    ran: io::Result<TestStatus>,
-) -> Result<(), StepFailure> {
-    let (status, hanging) = ran.map_err(|error| describe(name, command, &error.to_string()))?;
-    if let Some(hanging) = hanging {
-        let minutes = silence.as_secs() / 60;
-        return Err(format!(
-            "{name} printed nothing for {minutes} minutes and was ended. Tests that had not ended: {hanging}"
-        )
-        .into());
-    }
-    if status.success() {
-        Ok(())
-    } else {
-        Err(format!("{name} failed ({status})").into())
-    }
-}
-
-/// Runs a command, and hands on each of its lines.
+/// Runs a command and prints its lines. Returns its status, and the names of the tests that hung if it was ended for that.
 fn run_streamed(
     command: &mut Command,
     silence: Duration,
-    mut show: impl FnMut(&str),
-) -> io::Result<TestStatus> {
+) -> io::Result<(ExitStatus, Option<String>)> {
     let mut child = command
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -250,7 +220,7 @@ fn run_streamed(
     loop {
         match lines.recv_timeout(Duration::from_secs(1)) {
             Ok(line) => {
-                show(&line);
+                println!("{line}");
                 note_slow(&line, &mut slow);
                 heard = Instant::now();
             }
@@ -360,7 +330,7 @@ mod tests {
         let mut command = Command::new("sh");
         command.args(["-c", "echo line; sleep 30 & exit 3"]);
         let (status, hanging) =
-            run_streamed(&mut command, SILENCE, |_| {}).unwrap_or_else(|error| panic!("{error}"));
+            run_streamed(&mut command, SILENCE).unwrap_or_else(|error| panic!("{error}"));
         assert_eq!((status.code(), hanging), (Some(3), None));
     }
 
@@ -370,7 +340,7 @@ mod tests {
         let script = "echo 'test a::b has been running for over 60 seconds'; sleep 100; echo late";
         command.args(["-c", script]);
         let started = Instant::now();
-        let (status, hanging) = run_streamed(&mut command, Duration::from_secs(2), |_| {})
+        let (status, hanging) = run_streamed(&mut command, Duration::from_secs(2))
             .unwrap_or_else(|error| panic!("{error}"));
         assert!(!status.success());
         assert_eq!(hanging.as_deref(), Some("a::b"));

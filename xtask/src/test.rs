@@ -7,9 +7,6 @@ use crate::{
     workshop::XtaskContext,
 };
 
-/// The crate that tests the programs from outside.
-const SUITES: &str = "weir-tests";
-
 pub(crate) fn run(workshop: &XtaskContext) -> Result<(), StepFailure> {
     let result = stages(workshop);
     workshop.steps.summary();
@@ -53,22 +50,8 @@ fn stages(workshop: &XtaskContext) -> Result<(), StepFailure> {
         || plugins::guests(workshop).and_then(|()| package::for_tests(workshop)),
         || steps.command("lints", &mut workshop.cargo(&lints)),
     )?;
-    // The suites wait for their servers for a good part of the time, which is when the crates are tested.
-    let suites = ["test", "-p", SUITES, "--all-targets", "--locked"];
-    let mut suites = workshop.cargo(&suites);
-    let crates = [
-        "test",
-        "--workspace",
-        "--exclude",
-        SUITES,
-        "--all-targets",
-        "--locked",
-    ];
-    let mut crates = workshop.cargo(&crates);
-    beside(
-        || steps.collected_tests("tests of crates", crates.env("RUST_TEST_THREADS", "1")),
-        || steps.tests("suites", suites.env("RUST_TEST_THREADS", threads())),
-    )?;
+    let mut tests = workshop.cargo(&["test", "--workspace", "--all-targets", "--locked"]);
+    steps.tests("tests", tests.env("RUST_TEST_THREADS", threads()))?;
     // Instructions are counted by one thread, and other work changes no count.
     let documentation = ["test", "--workspace", "--doc", "--locked"];
     beside(
