@@ -206,7 +206,7 @@ impl AuthenticationError {
             Self::Token(fault) if fault.is_of_binding() => fault.words(),
             Self::Token(_) => "the token is not valid",
             Self::Malformed => {
-                "the key is not valid: send it whole, as `Authorization: Bearer weir_…` (on stdio: set WEIR_KEY)"
+                "the key is not valid: send it whole, as `Authorization: Bearer weir_...` (on stdio: set WEIR_KEY)"
             }
             _ => "the key is not valid: it is unknown, expired or revoked",
         }

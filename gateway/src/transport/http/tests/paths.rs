@@ -60,7 +60,7 @@ async fn a_401_says_how_a_key_is_sent_that_came_in_another_form() {
         got.refused(401, -32600, json!(null));
         let message = got.json()["error"]["message"].to_string();
         assert!(
-            message.contains("as `Authorization: Bearer weir_…`"),
+            message.contains("as `Authorization: Bearer weir_...`"),
             "{sent}: {message}"
         );
     }
