@@ -15,7 +15,7 @@ use weir_tests::Modern;
 pub(super) const CALLERS: usize = 8;
 /// The time after which a caller repeats a call. The system has closed the connections of a killed node by then, which takes it a
 /// while where processors are busy.
-const PAUSE: Duration = Duration::from_millis(200);
+const PAUSE: Duration = Duration::from_millis(500);
 
 /// Clients that look airports up, and repeat a call whose answer was lost.
 pub(super) struct Load {
