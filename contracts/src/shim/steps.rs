@@ -11,41 +11,21 @@ use crate::{diff::SchemaSide, name, validate};
 const ITEMS: &str = "*";
 const DEPTH_MAX: usize = 32;
 
-/// Keywords beside which a member cannot be given another name.
-const UNSEEN: &[&str] = &[
+/// Keywords beside which neither a member can be given another name nor an item another value.
+const UNSEEN: [&str; 9] = [
+    "anyOf", "oneOf", "allOf", "not", "if", "then", "else", "enum", "const",
+];
+/// The same of members alone, and of items.
+const UNSEEN_MEMBERS: [&str; 7] = [
     "patternProperties",
     "propertyNames",
     "minProperties",
     "maxProperties",
-    "anyOf",
-    "oneOf",
-    "allOf",
-    "not",
-    "if",
-    "then",
-    "else",
     "dependentRequired",
     "dependentSchemas",
     "unevaluatedProperties",
-    "enum",
-    "const",
 ];
-
-/// Keywords beside which an item cannot be given another value.
-const UNSEEN_ITEMS: &[&str] = &[
-    "prefixItems",
-    "contains",
-    "unevaluatedItems",
-    "anyOf",
-    "oneOf",
-    "allOf",
-    "not",
-    "if",
-    "then",
-    "else",
-    "enum",
-    "const",
-];
+const UNSEEN_ITEMS: [&str; 3] = ["prefixItems", "contains", "unevaluatedItems"];
 
 /// Keywords that hold for another value as well, or describe it. Extensions do too.
 const OF_ALL_VALUES: &[&str] = &[
@@ -244,7 +224,7 @@ impl ShimNode {
             self.listed_values(rules, side, apart)?;
         }
         if let Some(node) = self.items.as_deref().filter(|node| !node.is_empty()) {
-            if let Some(key) = UNSEEN_ITEMS.iter().find(|key| rules.contains_key(**key)) {
+            if let Some(key) = unseen(rules, &UNSEEN_ITEMS) {
                 return Err(format!("no rule says what {key} makes of other items"));
             }
             let unique = apart || rules.get("uniqueItems") == Some(&Value::Bool(true));
@@ -307,7 +287,7 @@ impl ShimNode {
     }
 
     fn properties(&self, rules: &mut Map<String, Value>, side: SchemaSide) -> Result<(), String> {
-        if let Some(key) = UNSEEN.iter().find(|key| rules.contains_key(**key)) {
+        if let Some(key) = unseen(rules, &UNSEEN_MEMBERS) {
             return Err(format!("no rule says what {key} makes of a new name"));
         }
         let properties = rules
@@ -389,6 +369,12 @@ fn check_value(name: &str, value: &Value, schema: Option<&Value>) -> Result<(), 
         true => Ok(()),
         false => Err(format!("{shown} cannot have the value {value}")),
     }
+}
+
+/// Returns a keyword that is in the way of a step.
+fn unseen<'k>(rules: &Map<String, Value>, further: &[&'k str]) -> Option<&'k str> {
+    let mut keys = UNSEEN.iter().chain(further);
+    keys.find(|key| rules.contains_key(**key)).copied()
 }
 
 /// Returns what says whether a value is valid.
