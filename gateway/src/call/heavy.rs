@@ -39,8 +39,8 @@ impl AnswerTurn {
         since: Instant,
     ) -> Result<Self, CallError> {
         let room = match answer.1 {
-            Some((_, text)) => wait_for_room(text).await,
-            None => None,
+            Some((_, text)) if text.len() >= CHECKED_VALUES_MIN => wait_for_room(text).await,
+            _ => None,
         };
         let turn = CheckTurn::for_answer(gateway, tool, answer, since).await?;
         Ok(Self { turn, room })
@@ -61,9 +61,6 @@ impl AnswerTurn {
 
 /// Waits until there is room for the values of a text, where they are many. It waits without a deadline, as for large answers.
 async fn wait_for_room(text: &str) -> Option<SemaphorePermit<'static>> {
-    if text.len() < CHECKED_VALUES_MIN {
-        return None;
-    }
     // Each value and each name follows one of these.
     let begins = |byte: &&u8| matches!(**byte, b'{' | b'[' | b',' | b':');
     let values = text.as_bytes().iter().filter(begins).count();
