@@ -52,7 +52,7 @@ fn stages(workshop: &XtaskContext) -> Result<(), StepFailure> {
     )?;
     let mut tests = workshop.cargo(&["test", "--workspace", "--all-targets", "--locked"]);
     steps.tests("tests", tests.env("RUST_TEST_THREADS", threads()))?;
-    // Instructions are counted by one thread, and other work changes no count.
+    // Instructions are counted by one thread, and other work changes a count by less than one in a hundred.
     let documentation = ["test", "--workspace", "--doc", "--locked"];
     beside(
         || steps.command("documentation tests", &mut workshop.cargo(&documentation)),
