@@ -563,10 +563,8 @@ fn serve(issuer: &TestIssuer, head: &str) -> (String, Arc<AtomicUsize>) {
     (url, asked)
 }
 
-#[tokio::test]
-async fn a_flood_of_unknown_keys_fetches_once() {
-    let issuer = TestIssuer::new();
-    let (url, asked) = serve(&issuer, "200 OK");
+/// Returns identities whose tokens an issuer with its keys at this URL makes.
+fn identities_of(url: String) -> IdentityRegistry {
     let identities = IdentityRegistry::open();
     let section = IdentityConfig {
         required: false,
@@ -574,6 +572,14 @@ async fn a_flood_of_unknown_keys_fetches_once() {
         issuers: vec![config(url)],
     };
     identities.configure(&section, Path::new("."));
+    identities
+}
+
+#[tokio::test]
+async fn a_flood_of_unknown_keys_fetches_once() {
+    let issuer = TestIssuer::new();
+    let (url, asked) = serve(&issuer, "200 OK");
+    let identities = identities_of(url);
     assert_eq!(
         asked.load(Ordering::SeqCst),
         0,
@@ -613,13 +619,7 @@ async fn a_fetch_that_fails_late_answers_all_who_waited_for_it() {
             );
         }
     });
-    let identities = IdentityRegistry::open();
-    let section = IdentityConfig {
-        required: false,
-        dpop_bound_access_tokens_required: false,
-        issuers: vec![config(url)],
-    };
-    identities.configure(&section, Path::new("."));
+    let identities = identities_of(url);
     let tokens: Vec<_> = (0..5).map(|_| issuer.token(|_, _| {})).collect();
     let waiting = tokens
         .iter()
@@ -637,13 +637,7 @@ async fn keys_are_fetched_without_redirects() {
     let issuer = TestIssuer::new();
     let (there, asked_there) = serve(&issuer, "200 OK");
     let (url, asked) = serve(&issuer, &format!("302 Found\r\nlocation: {there}"));
-    let identities = IdentityRegistry::open();
-    let section = IdentityConfig {
-        required: false,
-        dpop_bound_access_tokens_required: false,
-        issuers: vec![config(url)],
-    };
-    identities.configure(&section, Path::new("."));
+    let identities = identities_of(url);
     let resolved = resolve(&identities, &issuer.token(|_, _| {}), "/mcp/desk").await;
     assert_eq!(
         resolved,
