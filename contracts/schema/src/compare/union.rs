@@ -27,7 +27,7 @@ impl<'s> SchemaComparison<'s> {
         if !is_union(old) && !is_union(new) {
             return false;
         }
-        // Each alternative is told apart from each by its constants.
+        // Each alternative differs from each by its constants.
         let constants = constants_within(old) + constants_within(new);
         if !self.spend(constants.saturating_mul(constants) / 8) {
             return true;
