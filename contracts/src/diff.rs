@@ -9,6 +9,7 @@ mod binding;
 mod consent;
 mod include;
 mod items;
+mod returned;
 mod rule;
 mod tool;
 
@@ -22,7 +23,8 @@ use weir_schema::{
 
 use crate::contract::{CompiledContract, ContractVersion};
 
-pub use consent::{ForeignChanges, ReturnedTool, returned};
+pub use consent::ForeignChanges;
+pub use returned::missing_tools;
 use rule::ToolRule;
 pub use rule::page;
 pub use weir_schema::compare::{ChangeSeverity, SchemaSide};
@@ -77,6 +79,16 @@ pub struct ContractChange {
 /// Compares two versions of a contract: schemas, texts, annotations, bindings, collections and limits. The versions'
 /// numbers are not compared.
 pub fn diff(old: &CompiledContract, new: &CompiledContract) -> ContractDiff {
+    diff_since(old, &[], new)
+}
+
+/// Compares like [`diff`], and each of the [`missing_tools`] of `old` with the last version that had it, so that to remove a
+/// tool and to add it again hides no change. `earlier` are published versions, newest first.
+pub fn diff_since(
+    old: &CompiledContract,
+    earlier: &[CompiledContract],
+    new: &CompiledContract,
+) -> ContractDiff {
     let mut report = DiffReport::default();
     binding::contracts(old, new, &mut report);
     tool::compare(
@@ -86,6 +98,7 @@ pub fn diff(old: &CompiledContract, new: &CompiledContract) -> ContractDiff {
     );
     binding::tools(old, new, &mut report);
     items::compare(old, new, &mut report);
+    returned::compare(old, earlier, new, &mut report);
     let unversioned = |contract: &CompiledContract| {
         let mut artifact = contract.to_artifact();
         artifact["version"] = Value::Null;

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fs, path::Path};
 use serde_json::{Value, json};
 use weir_contracts::{
     CompiledContract, ContractVersion, FileProblem,
-    diff::{ForeignChanges, diff},
+    diff::{ForeignChanges, diff, diff_since},
     listed,
     offer::{ServerLists, compose},
     upstream::{
@@ -1215,28 +1215,31 @@ fn a_tool_that_comes_back_is_compared_with_what_was_served() {
     };
     let (first, without) = (contract("Does it.", 0), contract("", 1));
     let swapped = contract("Does it. And more.", 2);
-    let served = [&without, &first];
-    let returned = weir_contracts::diff::returned(&without, served, &swapped);
-    assert_eq!(returned.len(), 1);
-    assert_eq!(
-        (returned[0].tool.as_str(), returned[0].version),
-        ("up_t", first.version)
-    );
-    let rules: Vec<&str> = returned[0]
-        .diff
-        .items
-        .iter()
-        .map(|item| item.rule.as_str())
-        .collect();
-    assert_eq!(rules, ["tool-text-changed"]);
-    assert!(
-        weir_contracts::diff::returned(&without, served, &contract("Does it.", 2))[0]
-            .diff
+    let earlier = [without.clone(), first.clone()];
+    let rules = |old: &CompiledContract, new: &CompiledContract| -> Vec<(String, String)> {
+        diff_since(old, &earlier, new)
             .items
-            .is_empty()
+            .into_iter()
+            .filter(|item| item.tool.is_some())
+            .map(|item| (item.rule, item.reason))
+            .collect()
+    };
+    let came = ("tool-added".to_owned(), "'up_t' came".to_owned());
+    let compared = "the description changed, compared with 1.0.0, the last version with this tool";
+    assert_eq!(
+        rules(&without, &swapped),
+        [
+            came.clone(),
+            ("tool-text-changed".to_owned(), compared.to_owned())
+        ]
     );
-    assert!(
-        weir_contracts::diff::returned(&first, served, &swapped).is_empty(),
+    assert_eq!(rules(&without, &contract("Does it.", 2)), [came]);
+    assert_eq!(
+        rules(&first, &swapped),
+        [(
+            "tool-text-changed".to_owned(),
+            "the description changed".to_owned()
+        )],
         "it is live"
     );
 }

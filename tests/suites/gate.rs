@@ -378,6 +378,47 @@ async fn what_breaks_nothing_goes_live_with_its_number() {
 }
 
 /// Across restarts: the live version comes from the state, whatever the folder says.
+/// To remove a tool and to add it again under the same name is no way around the gate.
+#[tokio::test]
+async fn a_tool_that_comes_back_is_compared_with_its_last_version() {
+    let house = sample::house();
+    let gateway = house.serve();
+    let url = gateway.contract_url("airports");
+    let (rest, tool) = sample::CONTRACT
+        .split_once("  - tool: create_airport")
+        .expect("its last tool");
+    let created = |change: &str| format!("{rest}  - tool: create_airport{change}");
+    house.write("contracts/airports.yaml", rest);
+    let (code, _, err) = house.publish(&held(&house).await);
+    assert_eq!(code, 0, "{err}");
+    until_version(&url, "2.0.0").await;
+
+    let stricter = tool.replace("max_length: 80", "max_length: 8");
+    house.write("contracts/airports.yaml", created(&stricter));
+    let draft = held(&house).await;
+    assert_eq!(
+        (draft["class"].as_str(), draft["version"].as_str()),
+        (Some("breaking"), Some("3.0.0"))
+    );
+    let items = draft["report"]["items"].as_array().expect("items");
+    let item = items.iter().find(|item| item["class"] == "breaking");
+    let reason = item.expect("a breaking item")["reason"].as_str();
+    assert!(
+        reason.is_some_and(
+            |reason| reason.ends_with(", compared with 1.0.0, the last version with this tool")
+        ),
+        "{reason:?}"
+    );
+    let source = json!({ "source": created(&stricter) }).to_string();
+    let (_, preview) = Admin::of(&house)
+        .ask("POST", "/v1/contracts/preview", source)
+        .await;
+    assert_eq!(preview["class"], "breaking", "{preview}");
+
+    house.write("contracts/airports.yaml", created(tool));
+    until_version(&url, "2.1.0").await;
+}
+
 #[tokio::test]
 async fn a_breaking_edit_and_a_deleted_file_stay_held_over_a_restart() {
     let house = sample::house();

@@ -3,7 +3,7 @@
 
 mod limits;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
@@ -72,6 +72,27 @@ pub(super) fn contracts(old: &CompiledContract, new: &CompiledContract, report: 
         );
     }
     for (index, now) in new.collections.iter().enumerate() {
+        if let Some(was) = old.collection(&now.name) {
+            collections(was, now, None, &format!("/collections/{index}"), report);
+        }
+    }
+}
+
+/// Compares the collections that the tools of both versions use and the live version lacks.
+pub(super) fn missing_collections(
+    live: &CompiledContract,
+    old: &CompiledContract,
+    new: &CompiledContract,
+    report: &mut DiffReport,
+) {
+    let targets = new.tools.iter().filter_map(|tool| tool.collection());
+    let used: BTreeSet<&str> = targets
+        .map(|target| target.binding.collection.as_str())
+        .collect();
+    for (index, now) in new.collections.iter().enumerate() {
+        if !used.contains(now.name.as_str()) || live.collection(&now.name).is_some() {
+            continue;
+        }
         if let Some(was) = old.collection(&now.name) {
             collections(was, now, None, &format!("/collections/{index}"), report);
         }

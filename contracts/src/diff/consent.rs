@@ -7,7 +7,6 @@
 use serde::{Deserialize, Serialize};
 
 use super::{ChangeSeverity, ContractChange, ContractDiff};
-use crate::contract::{CompiledContract, ContractVersion};
 
 /// The changes of an upstream server that go live by themselves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -79,47 +78,4 @@ pub(super) fn awaits_consent(item: &ContractChange, changes: ForeignChanges) -> 
         ForeignChanges::Hold => true,
         ForeignChanges::Compatible => !is_without_text || item.class > ChangeSeverity::Compatible,
     }
-}
-
-/// A tool that was served once, went, and is offered again.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ReturnedTool {
-    pub tool: String,
-    /// The last version that had it.
-    pub version: ContractVersion,
-    /// The differences from the version that was served last.
-    pub diff: ContractDiff,
-}
-
-/// Returns the tools of `new` that `live` does not have and an earlier version had, compared with the last served ones, so
-/// that removing and adding again hides no change. `served` is newest first.
-pub fn returned<'c>(
-    live: &CompiledContract,
-    served: impl IntoIterator<Item = &'c CompiledContract> + Clone,
-    new: &'c CompiledContract,
-) -> Vec<ReturnedTool> {
-    let named = |contract: &'c CompiledContract, name: &str| {
-        contract.tools.iter().find(|tool| tool.name == name)
-    };
-    let came = new
-        .tools
-        .iter()
-        .filter(|tool| live.tools.iter().all(|other| other.name != tool.name));
-    let compared = came.filter_map(|tool| {
-        let (version, before) = served
-            .clone()
-            .into_iter()
-            .find_map(|contract| Some((contract.version, named(contract, &tool.name)?.clone())))?;
-        let with = |tool| CompiledContract {
-            tools: vec![tool],
-            ..new.clone()
-        };
-        let diff = super::diff(&with(before), &with(tool.clone()));
-        Some(ReturnedTool {
-            tool: tool.name.clone(),
-            version,
-            diff,
-        })
-    });
-    compared.collect()
 }

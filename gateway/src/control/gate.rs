@@ -5,6 +5,7 @@
 //! live version stays as it was published, byte for byte, whatever its file says by now.
 
 mod drafts;
+mod history;
 mod kept;
 mod live;
 mod names;
@@ -28,7 +29,7 @@ use serde_json::{Value, json};
 use weir_audit::AdminAct;
 use weir_contracts::{
     CompiledContract, ContractTool, ContractVersion, FileProblem,
-    diff::{ChangeSeverity, ContractDiff, diff},
+    diff::{ChangeSeverity, ContractDiff},
     lint::lint_contract,
     listed,
     lock::ContractLock,
@@ -208,7 +209,7 @@ impl Gate {
         let Some(before) = self.before(name, current).await? else {
             return self.first(submission).await;
         };
-        let change = diff(&before, &submission.contract);
+        let change = self.compare(&before, &submission.contract).await?;
         if let (ChangeSeverity::Identical, Some(current)) = (change.class, current) {
             if current.source != submission.source {
                 self.state
@@ -233,11 +234,10 @@ impl Gate {
             // The contract was retired, and now is back as it was.
             let version = before.version.to_string();
             let subject = format!("{name}@{version}");
-            let change = self.begin(Some(&submission.contract)).await?;
-            let change = change.switch(name, None, Some(&version), None, now_ms(), submission.by);
-            self.recorded(AdminAct::Publish, &subject, "", submission.by, change)
+            let switch = self.begin(Some(&submission.contract)).await?;
+            let switch = switch.switch(name, None, Some(&version), None, now_ms(), submission.by);
+            self.recorded(AdminAct::Publish, &subject, "", submission.by, switch)
                 .await?;
-            let change = diff(&before, &submission.contract);
             return Ok(Verdict::Published {
                 version: before.version,
                 diff: Some(change),
@@ -288,38 +288,6 @@ impl Gate {
             change.class,
             &taken,
         ))
-    }
-
-    /// Returns the version that the submission is compared with: the live one, or the last one if the contract was retired. A
-    /// name's history outlives its deletion.
-    async fn before(
-        &self,
-        name: &str,
-        current: Option<&Arc<LiveContract>>,
-    ) -> Result<Option<Arc<CompiledContract>>, GateError> {
-        if let Some(current) = current {
-            return Ok(Some(current.contract.clone()));
-        }
-        let Some(head) = self.state.head(name).await? else {
-            return Ok(None);
-        };
-        let last = match head.last {
-            Some(last) => Some(last),
-            // A state of long ago does not say which version was retired.
-            None => self
-                .state
-                .versions(name)
-                .await?
-                .pop()
-                .map(|last| last.version),
-        };
-        let Some(last) = last else { return Ok(None) };
-        let last = self
-            .state
-            .version(name, &last)
-            .await?
-            .ok_or(StateError::Unknown("version"))?;
-        Ok(Some(Arc::new(artifact(name, &last.artifact)?)))
     }
 
     async fn first(&self, submission: &Submission<'_>) -> Result<Verdict, GateError> {

@@ -1,10 +1,7 @@
 //! Foretells what the gate would do with a submission, without doing it.
 
 use serde_json::Value;
-use weir_contracts::{
-    CompiledContract, ContractVersion, FileProblem,
-    diff::{ChangeSeverity, diff},
-};
+use weir_contracts::{CompiledContract, ContractVersion, FileProblem, diff::ChangeSeverity};
 
 use super::{
     ChangeClass, Gate, GateError, Role, Submission, change_class, first_fingerprint, first_report,
@@ -46,7 +43,7 @@ impl Gate {
         let Some(before) = before else {
             return Ok(foresee_first(contract, problems));
         };
-        let change = diff(&before, contract);
+        let change = self.compare(&before, contract).await?;
         let version = match change.class {
             ChangeSeverity::Identical => before.version,
             _ => self.next_version(&contract.name, &before, &change).await?,

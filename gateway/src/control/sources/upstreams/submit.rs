@@ -2,10 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use weir_contracts::{
-    CompiledContract,
-    diff::{ForeignChanges, diff},
-};
+use weir_contracts::{CompiledContract, diff::ForeignChanges};
 use weir_state::VersionSource;
 use weir_upstream::{ChangeMode, PublishMode, UpstreamConfig, UpstreamServer};
 
@@ -123,9 +120,8 @@ impl UpstreamSource {
             ChangeMode::Hold => ForeignChanges::Hold,
             ChangeMode::Compatible => ForeignChanges::Compatible,
         };
-        Ok(!diff(&live.contract, contract)
-            .awaiting_consent(changes)
-            .is_empty())
+        let change = self.gate().compare(&live.contract, contract).await?;
+        Ok(!change.awaiting_consent(changes).is_empty())
     }
 
     /// Says that drafts follow each other although none is decided: some servers list something else at each start, and to be
@@ -182,7 +178,11 @@ impl UpstreamSource {
         let status = match live {
             Some(live) => {
                 let base = live.contract.version.to_string();
-                let change = diff(&live.contract, contract).fingerprint;
+                let change = self
+                    .gate()
+                    .compare(&live.contract, contract)
+                    .await?
+                    .fingerprint;
                 let draft = state.draft_of_change(name, Some(&base), &change).await?;
                 draft.map(|draft| draft.status)
             }
