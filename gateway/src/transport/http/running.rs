@@ -61,7 +61,7 @@ mod tests {
         let running = started(&tasks, cancel.clone(), work).map(Option::flatten);
         let unread = reply::after_messages(running.boxed(), messages).await;
         answer.send(()).expect("the call waits");
-        let ended = tokio::time::timeout(Duration::from_secs(5), ended).await;
+        let ended = tokio::time::timeout(Duration::from_secs(30), ended).await;
         ended
             .expect("it ends although its stream is not read")
             .expect("it ends well");
@@ -80,7 +80,7 @@ mod tests {
             heard.cancelled().await
         }));
         tasks.close();
-        tokio::time::timeout(Duration::from_secs(5), tasks.wait())
+        tokio::time::timeout(Duration::from_secs(30), tasks.wait())
             .await
             .expect("it hears that it is left");
     }

@@ -18,6 +18,9 @@ mod streams;
 mod upstream;
 mod views;
 
+/// The time that a busy machine may take for what comes at once. The end of a server waits twice as long for connections.
+const SOON: Duration = Duration::from_secs(30);
+
 const META: &str = r#"{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
 
 struct Running {
@@ -112,7 +115,7 @@ impl Running {
 
     async fn stop(mut self) {
         let _ = self.stop.take().unwrap().send(());
-        tokio::time::timeout(Duration::from_secs(5), self.served)
+        tokio::time::timeout(SOON, self.served)
             .await
             .expect("ends soon")
             .unwrap()

@@ -79,7 +79,7 @@ mod tests {
             let cancel = cancel.clone();
             tokio::spawn(async move { heard(running, &messages, &out, &cancel).await })
         };
-        let in_time = Duration::from_secs(5);
+        let in_time = Duration::from_secs(30);
         tokio::time::timeout(in_time, ended.cancelled())
             .await
             .expect("it ends although what it sent waits");

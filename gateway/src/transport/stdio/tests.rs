@@ -10,6 +10,9 @@ use crate::{config::GatewayConfig, testing};
 
 const META: &str = r#"{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
 
+/// The time that a busy machine may take for what comes at once.
+const SOON: Duration = Duration::from_secs(30);
+
 struct Client {
     gateway: testing::GatewayFixture,
     input: WriteHalf<DuplexStream>,
@@ -47,7 +50,7 @@ impl Client {
     }
 
     async fn next(&mut self) -> Value {
-        let line = tokio::time::timeout(Duration::from_secs(5), self.output.next_line())
+        let line = tokio::time::timeout(SOON, self.output.next_line())
             .await
             .expect("a line in time");
         serde_json::from_str(&line.unwrap().expect("not ended")).unwrap()
@@ -61,7 +64,7 @@ impl Client {
     /// Closes the input and returns what was still answered.
     async fn end(mut self) -> Vec<Value> {
         self.input.shutdown().await.unwrap();
-        tokio::time::timeout(Duration::from_secs(5), self.served)
+        tokio::time::timeout(SOON, self.served)
             .await
             .expect("ends at once")
             .unwrap()
@@ -298,7 +301,7 @@ async fn the_end_is_heard_although_the_client_does_not_read() {
         .is_ok()
     {}
     shutdown.cancel();
-    tokio::time::timeout(Duration::from_secs(5), served)
+    tokio::time::timeout(SOON, served)
         .await
         .expect("ends soon")
         .unwrap()

@@ -9,7 +9,7 @@ type Lines = tokio::io::Lines<BufReader<TcpStream>>;
 /// Reads the next event; `None` at the end of the stream.
 async fn event(lines: &mut Lines) -> Option<Value> {
     loop {
-        let line = tokio::time::timeout(Duration::from_secs(5), lines.next_line())
+        let line = tokio::time::timeout(SOON, lines.next_line())
             .await
             .expect("an event in time");
         let Ok(Some(line)) = line else { return None };
@@ -128,7 +128,7 @@ async fn a_subscription_refused() {
     full.refused(200, -32603, json!(1));
     drop(stream);
     // The place is free again once the disconnect is seen.
-    for _ in 0..100 {
+    for _ in 0..3000 {
         let mut stream = listen(&server, "/mcp", "{}").await.into_inner();
         let length = stream.read(&mut first).await.unwrap();
         drop(stream);
@@ -160,7 +160,7 @@ async fn a_subscription_names_each_resource_once_and_no_more_than_256() {
     let refused = async |code| {
         let filter = format!(r#""notifications":{}"#, naming(&absent));
         let answer = server.modern("/mcp", "1", "subscriptions/listen", &filter);
-        let answer = tokio::time::timeout(Duration::from_secs(5), answer)
+        let answer = tokio::time::timeout(SOON, answer)
             .await
             .expect("an answer, and no stream");
         assert_eq!(answer.json()["error"]["code"], code, "{answer:?}");
@@ -217,7 +217,8 @@ async fn a_legacy_stream() {
     let session = server.session("/mcp", "2025-11-25").await;
     let head = stream_head(&session);
     let older = server.send(&head, b"").await;
-    tokio::time::sleep(Duration::from_millis(50)).await;
+    // It is open once its head comes.
+    older.peek(&mut [0]).await.unwrap();
     let stream = server.send(&head, b"").await;
     // The newer stream takes over: each message goes out once.
     assert!(events(older, 9, async || {}).await.is_empty());
@@ -307,7 +308,7 @@ async fn an_agent_has_an_eighth_of_the_streams() {
     );
     drop(first);
     // The place is free again once the disconnect is seen.
-    for _ in 0..100 {
+    for _ in 0..3000 {
         if open(&some).await.0 {
             return server.stop().await;
         }

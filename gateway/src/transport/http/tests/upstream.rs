@@ -12,8 +12,6 @@ use weir_upstream::{ClientCapability, KeptFiles, UpstreamConfig};
 
 use super::*;
 
-const SOON: Duration = Duration::from_secs(5);
-
 /// The messages that another server received, and its waits.
 #[derive(Default)]
 struct Heard {
@@ -34,6 +32,11 @@ async fn server(is_modern: bool) -> Running {
 
 /// Starts a server and a gateway, and returns the gateway, what the server hears, and its configuration.
 async fn started(is_modern: bool) -> (Running, Arc<Heard>, UpstreamConfig) {
+    started_within(is_modern, 60_000).await
+}
+
+/// Starts them with the time that a call may take.
+async fn started_within(is_modern: bool, timeout_ms: u64) -> (Running, Arc<Heard>, UpstreamConfig) {
     let heard = Arc::new(Heard::default());
     let hears = heard.clone();
     let answer = move |body: Bytes| {
@@ -49,8 +52,6 @@ async fn started(is_modern: bool) -> (Running, Arc<Heard>, UpstreamConfig) {
     } else {
         vec![ClientCapability::Elicitation]
     };
-    // The call of `talk` ends with its time, and no other does.
-    let timeout_ms = if is_modern { 1_000 } else { 60_000 };
     let config = UpstreamConfig {
         url: Some(url),
         timeout_ms,
@@ -100,7 +101,10 @@ fn answer(is_modern: bool, heard: &Arc<Heard>, body: &[u8]) -> Response {
         "initialize" => answered(
             json!({ "protocolVersion": "2025-11-25", "capabilities": { "tools": {} }, "serverInfo": { "name": "s" } }),
         ),
-        "tools/call" if is_modern && request["params"]["name"] == "talk" => talk(),
+        "tools/call" if is_modern && request["params"]["name"] == "talk" => {
+            heard.calls.fetch_add(1, Ordering::SeqCst);
+            talk()
+        }
         "tools/call" if is_modern => match request["params"]["requestState"].as_str() {
             None => {
                 let bytes = request["params"]["arguments"]["bytes"]
@@ -277,7 +281,7 @@ async fn a_client_that_leaves_after_its_answer_cancels_the_call_that_asked() {
 
 #[tokio::test]
 async fn a_call_ends_in_its_time_though_its_client_does_not_read() {
-    let server = server(true).await;
+    let (server, heard, _) = started_within(true, 1_000).await;
     let (headers, body) = modern("1", "tools/call", r#""name":"up_talk","arguments":{}"#);
     let body = body.replace(
         "{}}}}",
@@ -292,17 +296,18 @@ async fn a_call_ends_in_its_time_though_its_client_does_not_read() {
     socket.set_recv_buffer_size(1).unwrap();
     let socket = socket.connect(server.address).await.unwrap();
     let _unread = Running::send_on(socket, &post_head("/mcp", &headers), body.as_bytes()).await;
-    let becomes = async |running: usize| {
-        while server.gateway.in_flight().len() != running {
+    let begins = async {
+        while heard.calls.load(Ordering::SeqCst) == 0 {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(5), becomes(1))
-        .await
-        .expect("it begins");
-    tokio::time::timeout(Duration::from_secs(10), becomes(0))
-        .await
-        .expect("it ends");
+    tokio::time::timeout(SOON, begins).await.expect("it begins");
+    let ends = async {
+        while !server.gateway.in_flight().is_empty() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(SOON, ends).await.expect("it ends");
 }
 
 #[tokio::test]
