@@ -15,6 +15,7 @@ use axum::{
     response::IntoResponse,
 };
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 
 /// The events at the service so far.
 #[derive(Default)]
@@ -25,6 +26,8 @@ pub struct Seen {
     pub finished: AtomicUsize,
     /// Requests whose caller went away before the answer.
     pub dropped: AtomicUsize,
+    /// Lets one request for `held` go on.
+    release: Notify,
 }
 
 /// Serves at a free port for as long as the test runs, and returns `http://127.0.0.1:PORT`.
@@ -40,7 +43,7 @@ pub async fn serve(app: Router) -> String {
 }
 
 /// Serves `/items` and `/items/{id}`: three records, and a record for whatever is written. An id like `slow-500` is
-/// answered after that many milliseconds, `huge` with a name of 16 MB.
+/// answered after that many milliseconds, `held` once the test says so, `huge` with a name of 16 MB.
 pub struct Web {
     pub base: String,
     pub seen: Arc<Seen>,
@@ -59,6 +62,11 @@ impl Web {
 
     pub fn requests(&self) -> usize {
         self.seen.requests.load(Ordering::SeqCst)
+    }
+
+    /// Lets one request for `held` be answered.
+    pub fn release(&self) {
+        self.seen.release.notify_one();
     }
 }
 
@@ -96,7 +104,7 @@ async fn items(State(seen): State<Arc<Seen>>, method: Method, body: String) -> i
     } else {
         let sent: Value = serde_json::from_str(&body).unwrap_or_default();
         let id = sent["id"].as_str().unwrap_or("1");
-        wait(id).await;
+        wait(&visit.seen, id).await;
         record(id)
     };
     visit.finished = true;
@@ -105,7 +113,7 @@ async fn items(State(seen): State<Arc<Seen>>, method: Method, body: String) -> i
 
 async fn item(State(seen): State<Arc<Seen>>, Path(id): Path<String>) -> impl IntoResponse {
     let mut visit = Visit::new(seen);
-    wait(&id).await;
+    wait(&visit.seen, &id).await;
     visit.finished = true;
     if id == "missing" {
         answered(StatusCode::NOT_FOUND, &json!({}))
@@ -122,8 +130,10 @@ fn answered(status: StatusCode, body: &Value) -> impl IntoResponse + use<> {
     )
 }
 
-async fn wait(id: &str) {
-    if let Some(milliseconds) = id
+async fn wait(seen: &Seen, id: &str) {
+    if id == "held" {
+        seen.release.notified().await;
+    } else if let Some(milliseconds) = id
         .strip_prefix("slow-")
         .and_then(|number| number.parse().ok())
     {
