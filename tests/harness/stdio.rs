@@ -11,6 +11,8 @@ use tokio::{
 use crate::gateway::House;
 
 const ANSWER: Duration = Duration::from_secs(60);
+/// The time that the end of a process may take on a busy machine.
+const END: Duration = Duration::from_secs(60);
 
 /// A gateway, or another server, on stdio. Killed when dropped.
 pub struct Stdio {
@@ -160,7 +162,7 @@ impl Stdio {
     /// Closes stdin; the process must then leave by itself.
     pub async fn close(mut self) -> std::process::ExitStatus {
         drop(self.input.take());
-        tokio::time::timeout(Duration::from_secs(10), self.child.wait())
+        tokio::time::timeout(END, self.child.wait())
             .await
             .expect("weir leaves when stdin closes")
             .expect("weir can be waited for")
@@ -178,7 +180,7 @@ impl Stdio {
 
     /// Waits until the process has left by itself, while stdin is open.
     pub async fn left(mut self) -> std::process::ExitStatus {
-        let status = tokio::time::timeout(Duration::from_secs(10), self.child.wait()).await;
+        let status = tokio::time::timeout(END, self.child.wait()).await;
         status
             .expect("weir leaves while stdin is open")
             .expect("weir can be waited for")
