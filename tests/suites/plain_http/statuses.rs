@@ -5,17 +5,24 @@ use weir_tests::{Gateway, House, Modern, http, place, web::Web};
 
 use crate::calls;
 
-/// Tools that fail in every way, and a source that is asked no longer than a second.
+/// A tool that waits no longer than a second. The others have time on a busy machine.
+const HASTY: &str = r#"  - tool: hurry_item
+    description: One item, if it comes at once.
+    verb: lookup
+    collection: items
+    limits: { timeout_ms: 1000 }
+    fields:
+      - { name: id, type: text, required: true, max_length: 20 }
+"#;
+
+/// Tools that fail in every way.
 fn house(web: &Web) -> House {
-    let hasty = calls::ITEMS.replace(
-        "verb: lookup",
-        "limits: { timeout_ms: 1000 }\n    verb: lookup",
-    );
     let house = calls::house(&web.base)
         .own_plugins(&["rest"])
-        .file("contracts/items.yaml", hasty);
-    let house = house
-        .config("[http]\nforms = true\n[plugins.weir-guest-tools]\nlimits = { timeout_ms = 1500 }");
+        .file("contracts/items.yaml", calls::ITEMS.to_owned() + HASTY);
+    let house = house.config(
+        "[http]\nforms = true\n[plugins.weir-guest-tools]\ncpu_max_ms = 60000\nlimits = { timeout_ms = 5000 }",
+    );
     house.write(
         "plugins/tools.wasm",
         std::fs::read(place::guest("tools-rust")).expect("a guest can be read"),
@@ -101,13 +108,7 @@ async fn each_failure_has_its_status_and_says_what_mcp_says() {
             404,
             "not_found",
         ),
-        (
-            "items",
-            "get_item",
-            json!({"id": "slow-5000"}),
-            504,
-            "timeout",
-        ),
+        ("items", "hurry_item", json!({"id": "held"}), 504, "timeout"),
         (
             "items",
             "create_item",
