@@ -279,35 +279,43 @@ async fn an_answer_names_the_server_that_ran_the_call_and_not_the_one_published_
     let client = Modern::new(gateway.contract_url("guest"));
     let version =
         |result: &Value| result["_meta"]["io.modelcontextprotocol/serverInfo"]["version"].clone();
-    let before = version(client.ask("server/discover", json!({})).await.result());
-    let running = tokio::spawn({
-        let client = client.clone();
-        async move {
-            client
-                .call("behave", json!({"behaviour": "slow", "amount": 8000}))
-                .await
+    for edition in 1..=5 {
+        let before = version(client.ask("server/discover", json!({})).await.result());
+        let running = tokio::spawn({
+            let client = client.clone();
+            async move {
+                client
+                    .call("behave", json!({"behaviour": "slow", "amount": 8000}))
+                    .await
+            }
+        });
+        while !tasks::running(&gateway).await {
+            assert!(!running.is_finished(), "the call ends at once");
+            tokio::time::sleep(Duration::from_millis(20)).await;
         }
-    });
-    while !tasks::running(&gateway).await {
-        assert!(!running.is_finished(), "the call ends at once");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    house.write(
-        "contracts/guest.yaml",
-        GUEST_CONTRACT.replace("Does what", "Does exactly what"),
-    );
-    let started = Instant::now();
-    while version(client.ask("server/discover", json!({})).await.result()) == before {
-        assert!(
-            started.elapsed() < Duration::from_secs(7),
-            "the new version is not published in time"
+        let words = format!("In edition {edition}, does what");
+        house.write(
+            "contracts/guest.yaml",
+            GUEST_CONTRACT.replace("Does what", &words),
         );
-        tokio::time::sleep(Duration::from_millis(50)).await;
+        let started = Instant::now();
+        while version(client.ask("server/discover", json!({})).await.result()) == before {
+            assert!(
+                started.elapsed() < Duration::from_secs(60),
+                "the new version is not published"
+            );
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        // On a machine that stops for seconds the call may be over by then, which shows nothing.
+        if running.is_finished() {
+            continue;
+        }
+        let answer = running.await.expect("an answer");
+        assert_eq!(answer["isError"], false, "{answer}");
+        assert_eq!(version(&answer), before, "{answer}");
+        return;
     }
-    assert!(!running.is_finished(), "the call must outlive the change");
-    let answer = running.await.expect("an answer");
-    assert_eq!(answer["isError"], false, "{answer}");
-    assert_eq!(version(&answer), before, "{answer}");
+    panic!("no new version is published while a call runs");
 }
 
 async fn until(client: &Modern, build: &str) {
