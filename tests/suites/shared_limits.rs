@@ -120,18 +120,24 @@ impl Nodes {
         all
     }
 
-    /// Asks all nodes for so long while the ledger answers. On a busy machine it may not answer in time, which is another case.
-    async fn offer_with_ledger(&self, length: Duration) -> Tally {
-        for round in 0..3 {
-            let agent = format!("busy-{round}");
-            let key = self.key(&agent, &format!("{RATE}/s")).await;
+    /// Returns what is counted while the ledger answers. On a busy machine it may not answer in time, which is another case, and the
+    /// machine may not ask for enough, which is `None`: then it is counted again, with another number.
+    async fn count<T>(&self, mut attempt: impl AsyncFnMut(usize) -> Option<T>) -> T {
+        for round in 0..10 {
+            for gateway in &self.gateways {
+                while metric(gateway, "weir_ledger_away").await != 0.0 {
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                }
+            }
             let before = self.outages().await;
-            let tally = self.offer(&key, length).await;
-            if self.outages().await == before {
-                return tally;
+            let counted = attempt(round).await;
+            if let Some(counted) = counted
+                && self.outages().await == before
+            {
+                return counted;
             }
         }
-        panic!("the ledger did not answer in time, three times");
+        panic!("the ledger or the machine was too slow, ten times");
     }
 
     /// Returns how often the ledger was away, for any node.
@@ -159,6 +165,10 @@ impl Tally {
             }
             status => self.others.push(format!("{status}: {}", answer.text)),
         }
+    }
+
+    fn offered(&self) -> usize {
+        self.passed + self.refused
     }
 
     /// Returns how many of these requests one process lets pass. A machine that has no time for its callers for longer than a burst
@@ -191,6 +201,16 @@ async fn metric(gateway: &Gateway, name: &str) -> f64 {
         .expect("a number")
 }
 
+/// Checks that a small rate is one of all nodes.
+async fn check_small_rate(nodes: &Nodes) {
+    let asked = nodes.count(async |round| {
+        let small = nodes.key(&format!("small-{round}"), "10/min").await;
+        Some(ask_in_turn(nodes, &small, 30).await)
+    });
+    let (passed, most) = asked.await;
+    assert!((10..=most).contains(&passed), "{passed} of {most}");
+}
+
 /// Asks the nodes in turn, and returns how many of the requests passed, and how many may have. Notifications before cost
 /// nothing.
 async fn ask_in_turn(nodes: &Nodes, key: &str, count: usize) -> (usize, usize) {
@@ -221,31 +241,36 @@ async fn three_nodes_count_a_rate_as_one_and_go_on_without_the_ledger() {
     let server = Postgres::start();
     let nodes = Nodes::start(&server, "");
     nodes.counted(3.0).await;
-    let small = nodes.key("small", "10/min").await;
-    let (passed, most) = ask_in_turn(&nodes, &small, 30).await;
-    assert!((10..=most).contains(&passed), "{passed} of {most}");
+    check_small_rate(&nodes).await;
 
     let body = json!({"source": sample::CONTRACT}).to_string();
     let (status, published) = nodes.admin.ask("POST", "/v1/contracts", body).await;
     assert_eq!(status, 200, "{published}");
     let limits = json!({"tools": {"lookup_airport": "4/min"}});
-    let of_tool = nodes.key_with("of-tool", limits).await;
-    let mut passed = 0;
-    for gateway in nodes.gateways.iter().cycle().take(12) {
-        let client = Modern::with_key(gateway.url(), &of_tool);
-        let result = client.call("lookup_airport", json!({"iata": "OSL"})).await;
-        passed += usize::from(result["isError"] == false);
-    }
-    assert_eq!(passed, 4, "the rate of a tool is one of all nodes");
+    let of_tool = nodes.count(async |round| {
+        let agent = format!("of-tool-{round}");
+        let key = nodes.key_with(&agent, limits.clone()).await;
+        let mut passed = 0;
+        for gateway in nodes.gateways.iter().cycle().take(12) {
+            let client = Modern::with_key(gateway.url(), &key);
+            let result = client.call("lookup_airport", json!({"iata": "OSL"})).await;
+            passed += usize::from(result["isError"] == false);
+        }
+        Some(passed)
+    });
+    assert_eq!(of_tool.await, 4, "the rate of a tool is one of all nodes");
 
-    let tally = nodes.offer_with_ledger(offer_time()).await;
+    let tally = nodes.count(async |round| {
+        let (agent, rate) = (format!("busy-{round}"), format!("{RATE}/s"));
+        let busy = nodes.key(&agent, &rate).await;
+        let tally = nodes.offer(&busy, offer_time()).await;
+        let is_enough = tally.offered() as f64 > RATE * (tally.seconds + 1.0) * 1.5;
+        is_enough.then_some(tally)
+    });
+    let tally = tally.await;
     assert_eq!(tally.others, Vec::<String>::new());
     let (passed, most) = (tally.passed as f64, RATE * (tally.seconds + 1.0));
-    let offered = tally.passed + tally.refused;
-    assert!(
-        offered as f64 > most * 1.5,
-        "{offered} is no more than {most}"
-    );
+    let offered = tally.offered();
     let one = tally.count_for_one_process();
     assert!(
         (one * 0.9..=most * 1.017 + 1.0).contains(&passed),
@@ -254,6 +279,7 @@ async fn three_nodes_count_a_rate_as_one_and_go_on_without_the_ledger() {
 
     let held = nodes.key("held", &format!("{RATE}/s")).await;
     server.signal("STOP");
+    let began = Instant::now();
     let without = nodes.offer(&held, outage()).await;
     let away = metric(&nodes.gateways[0], "weir_ledger_away").await;
     server.signal("CONT");
@@ -264,7 +290,7 @@ async fn three_nodes_count_a_rate_as_one_and_go_on_without_the_ledger() {
         Vec::<String>::new()
     );
     let passed = (without.passed + again.passed) as f64;
-    let one = RATE * (without.seconds + again.seconds + 1.0);
+    let one = RATE * (began.elapsed().as_secs_f64() + 1.0);
     assert!(
         passed <= one + RATE,
         "{passed} passed, one process lets {one} pass"
@@ -282,22 +308,26 @@ async fn three_nodes_count_a_rate_as_one_and_go_on_without_the_ledger() {
 async fn a_process_on_stdio_is_a_node_that_counts_with_the_others() {
     let server = Postgres::start();
     let nodes = Nodes::start(&server, "");
-    let key = nodes.key("ann", "10/min").await;
-    let there = house(&server, "");
-    let mut process = Stdio::start_as(&there, &key);
-    let began = Instant::now();
-    let first = process.ask_modern("tools/list", json!({})).await;
-    assert!(first.get("result").is_some(), "{first}");
-    nodes.counted(4.0).await;
-    let client = Modern::with_key(nodes.gateways[0].url(), &key);
-    let mut passed = 1;
-    for _ in 0..20 {
-        let answer = process.ask_modern("tools/list", json!({})).await;
-        passed += usize::from(answer.get("result").is_some());
-        let answer = client.ask("tools/list", json!({})).await;
-        passed += usize::from(answer.status.as_u16() == 200);
-    }
-    let most = 10 + (began.elapsed().as_secs() / 6) as usize + 1;
+    let asked = nodes.count(async |round| {
+        let key = nodes.key(&format!("ann-{round}"), "10/min").await;
+        let there = house(&server, "");
+        let mut process = Stdio::start_as(&there, &key);
+        let began = Instant::now();
+        let first = process.ask_modern("tools/list", json!({})).await;
+        assert!(first.get("result").is_some(), "{first}");
+        nodes.counted(4.0).await;
+        let client = Modern::with_key(nodes.gateways[0].url(), &key);
+        let mut passed = 1;
+        for _ in 0..20 {
+            let answer = process.ask_modern("tools/list", json!({})).await;
+            passed += usize::from(answer.get("result").is_some());
+            let answer = client.ask("tools/list", json!({})).await;
+            passed += usize::from(answer.status.as_u16() == 200);
+        }
+        let most = 10 + (began.elapsed().as_secs() / 6) as usize + 1;
+        Some((passed, most))
+    });
+    let (passed, most) = asked.await;
     assert!((10..=most).contains(&passed), "{passed} of {most}");
 }
 
@@ -306,9 +336,7 @@ async fn rates_are_counted_in_valkey_where_it_is_configured() {
     let (server, mut valkey) = (Postgres::start(), Valkey::start());
     let nodes = Nodes::start(&server, &format!("ledger = \"{}\"", valkey.url()));
     nodes.counted(3.0).await;
-    let small = nodes.key("small", "10/min").await;
-    let (passed, most) = ask_in_turn(&nodes, &small, 30).await;
-    assert!((10..=most).contains(&passed), "{passed} of {most}");
+    check_small_rate(&nodes).await;
     assert_eq!(
         server.sql("SELECT count(*) FROM limit_buckets"),
         "0",
@@ -316,21 +344,26 @@ async fn rates_are_counted_in_valkey_where_it_is_configured() {
     );
 
     let busy = nodes.key("busy", &format!("{RATE}/s")).await;
+    let began = Instant::now();
     let with = nodes.offer(&busy, Duration::from_secs(1)).await;
     valkey.stop();
     let without = nodes.offer(&busy, Duration::from_secs(3)).await;
     valkey.run();
-    let again = nodes.offer(&busy, Duration::from_secs(2)).await;
-    let parts = [with, without, again];
+    let mut parts = vec![with, without];
+    let mut back = 0;
+    // A machine that stops asks for less than the rate.
+    for _ in 0..5 {
+        let again = nodes.offer(&busy, Duration::from_secs(2)).await;
+        back = again.passed;
+        parts.push(again);
+        if back as f64 >= RATE {
+            break;
+        }
+    }
     let others: Vec<_> = parts.iter().flat_map(|part| &part.others).collect();
     assert!(others.is_empty(), "{others:#?}");
     let passed: usize = parts.iter().map(|part| part.passed).sum();
-    let seconds: f64 = parts.iter().map(|part| part.seconds).sum();
-    let most = RATE * (seconds + 1.0) + RATE;
+    let most = RATE * (began.elapsed().as_secs_f64() + 1.0) + RATE;
     assert!(passed as f64 <= most, "{passed} of {most}");
-    assert!(
-        parts[2].passed as f64 >= RATE,
-        "it is back: {}",
-        parts[2].passed
-    );
+    assert!(back as f64 >= RATE, "it is back: {back}");
 }
