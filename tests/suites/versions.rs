@@ -188,7 +188,7 @@ async fn a_page_of_a_list_leads_to_the_next_one_in_a_kept_version() {
 async fn a_version_ends_on_its_last_day() {
     let house = house();
     let (gateway, ann, bob) = begin(&house);
-    let soon = time_in(Duration::from_secs(4));
+    let soon = time_in(Duration::from_secs(12));
     rename(&house, &["--keep", "--sunset", &soon]);
     let client = Modern::with_key(gateway.url(), &ann);
     assert_eq!(version(&client).await, "airports@1.0.0");
