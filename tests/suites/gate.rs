@@ -248,7 +248,7 @@ async fn a_breaking_file_is_held_until_an_operator_agrees_to_exactly_that_change
         .await
         .expect("acknowledged");
 
-    let stop = AtomicBool::new(false);
+    let (stop, is_new) = (AtomicBool::new(false), AtomicBool::new(false));
     let load = async {
         let (mut calls, mut old, mut new) = (0, 0, 0);
         while !stop.load(Ordering::Relaxed) {
@@ -263,6 +263,7 @@ async fn a_breaking_file_is_held_until_an_operator_agrees_to_exactly_that_change
                 Some(code) => {
                     assert_eq!(code, "invalid_arguments", "{result}");
                     new += 1;
+                    is_new.store(true, Ordering::Relaxed);
                 }
             }
         }
@@ -306,6 +307,10 @@ async fn a_breaking_file_is_held_until_an_operator_agrees_to_exactly_that_change
             "{out}"
         );
         until_version(&url, "2.0.0").await;
+        until("the new contract answers", async || {
+            is_new.load(Ordering::Relaxed)
+        })
+        .await;
         tokio::time::sleep(Duration::from_millis(300)).await;
         stop.store(true, Ordering::Relaxed);
     };
