@@ -155,7 +155,7 @@ async fn call(session: &UpstreamSession, name: &str) -> Result<String, RequestEr
         listener: None,
         headers: &[],
         cancel: &CancellationToken::new(),
-        timeout: Duration::from_secs(20),
+        timeout: Duration::from_secs(120),
         trace: None,
     };
     let result = session.call(call).await;
@@ -324,8 +324,8 @@ async fn an_answer_behind_other_text_ends_its_call_soon() {
     let session = child("good").await;
     let started = Instant::now();
     check_unreadable(call(&session, "behind").await);
-    // Its own time would end it after 20 s.
-    assert!(started.elapsed() < Duration::from_secs(15));
+    // Its own time would end it after two minutes.
+    assert!(started.elapsed() < Duration::from_secs(60));
     call(&session, "echo").await.expect("the session goes on");
     session.close().await;
     let failure = start_child("prefixed").await.err().expect("no session");

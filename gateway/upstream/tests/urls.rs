@@ -77,7 +77,7 @@ async fn call_with(
     name: &str,
     headers: &[(String, String)],
 ) -> Result<String, RequestError> {
-    call_within(session, name, headers, None, Duration::from_secs(5)).await
+    call_within(session, name, headers, None, Duration::from_secs(30)).await
 }
 
 async fn call_within(
