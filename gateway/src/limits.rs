@@ -595,11 +595,16 @@ mod tests {
         for agent in 0..200_000 {
             let _ = take(&buckets, &agent.to_string(), rate);
         }
-        let began = Instant::now();
-        for agent in 200_000..201_000 {
-            let _ = take(&buckets, &agent.to_string(), rate);
-        }
-        let each = began.elapsed() / 1000;
+        let added = |round: u32| {
+            let began = Instant::now();
+            for agent in 0..1000 {
+                let agent = 200_000 + round * 1000 + agent;
+                let _ = take(&buckets, &agent.to_string(), rate);
+            }
+            began.elapsed() / 1000
+        };
+        // The quickest of some rounds: the machine of a test may be busy with others.
+        let each = (0..20).map(added).min().expect("a round");
         assert!(each < Duration::from_micros(200), "{each:?} an agent");
     }
 }
