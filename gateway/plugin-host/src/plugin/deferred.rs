@@ -112,7 +112,11 @@ mod tests {
         while attempts.load(Ordering::SeqCst) == 0 {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
-        tokio::time::sleep(Duration::from_millis(50)).await;
+        // Each of them waits for it, and the table has it too.
+        let waiting = || code.attempt.lock().as_ref().and_then(Shared::strong_count);
+        while waiting() != Some(12) {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
         for call in leaving {
             call.abort();
             call.await.expect_err("it has left");

@@ -250,7 +250,7 @@ async fn waits(bench: &Workbench) -> Vec<Duration> {
 async fn too_many_calls_are_refused_quickly() {
     let config = PluginConfig {
         in_flight_max: Some(2),
-        cpu_max_ms: Some(1_500),
+        cpu_max_ms: Some(5_000),
         ..PluginConfig::default()
     };
     let bench = Arc::new(Workbench::with(config, Default::default()).await);
@@ -258,7 +258,13 @@ async fn too_many_calls_are_refused_quickly() {
         let bench = Arc::clone(&bench);
         async move { bench.read(r#"{"do": "spin"}"#).await.map(drop) }
     });
-    tokio::time::sleep(Duration::from_millis(50)).await;
+    let runs = || {
+        let (all, parked) = bench.host.instances();
+        all > parked
+    };
+    while !runs() {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
     let refused = bench
         .read("{}")
         .await

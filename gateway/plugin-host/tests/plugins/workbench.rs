@@ -243,7 +243,7 @@ impl Workbench {
                 return report;
             }
             assert!(
-                started.elapsed() < Duration::from_secs(20),
+                started.elapsed() < Duration::from_secs(60),
                 "no report about {file}"
             );
             tokio::time::sleep(Duration::from_millis(20)).await;
