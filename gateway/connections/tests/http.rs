@@ -26,7 +26,9 @@ static WRITTEN: AtomicU32 = AtomicU32::new(0);
 async fn a_service_is_reached_under_its_base_only() {
     let address = serve().await;
     let http = open(&format!("http://{address}/v1?key=k"), true);
-    let fine = send(&http, "GET", "/echo", 5000).await.expect("an answer");
+    let fine = send(&http, "GET", "/echo", 30_000)
+        .await
+        .expect("an answer");
     let text = String::from_utf8(fine.body).expect("text").to_lowercase();
     assert!(text.starts_with("get /v1/echo?key=k http/1.1"), "{text}");
     assert!(
@@ -35,7 +37,7 @@ async fn a_service_is_reached_under_its_base_only() {
     );
     assert!(!fine.headers.iter().any(|(name, _)| name == "set-cookie"));
     assert_eq!(
-        send(&http, "GET", "/here", 5000)
+        send(&http, "GET", "/here", 30_000)
             .await
             .expect("followed within the base")
             .status,
@@ -55,7 +57,7 @@ async fn a_service_is_reached_under_its_base_only() {
         ("TRACE", "/echo", "invalid"),
         ("CONNECT", "/echo", "invalid"),
     ] {
-        let error = send(&http, method, path, 5000).await.expect_err(path);
+        let error = send(&http, method, path, 30_000).await.expect_err(path);
         assert_eq!(error.code.word(), code, "{path}: {error:?}");
         assert!(
             !format!("{error:?}").contains("hunter2") && !error.message.contains("127.0.0.1"),
@@ -115,7 +117,7 @@ async fn a_service_is_reached_under_its_base_only() {
     );
     let reader = open(&format!("http://{address}/v1"), false);
     assert_eq!(
-        send(&reader, "POST", "/echo", 5000)
+        send(&reader, "POST", "/echo", 30_000)
             .await
             .expect_err("read-only")
             .code
@@ -141,7 +143,7 @@ async fn a_service_is_reached_under_its_base_only() {
 #[tokio::test]
 async fn a_service_that_is_not_there_is_unavailable() {
     for base in ["http://127.0.0.1:1/", "http://no-such-host.invalid/"] {
-        let error = send(&open(base, false), "GET", "/x", 5000)
+        let error = send(&open(base, false), "GET", "/x", 30_000)
             .await
             .expect_err(base);
         assert_eq!(error.code.word(), "unavailable", "{error:?}");
@@ -256,7 +258,7 @@ async fn with_header(
         trace: None,
         body: None,
     };
-    http.send(request, Instant::now() + Duration::from_secs(5))
+    http.send(request, Instant::now() + Duration::from_secs(30))
         .await
 }
 

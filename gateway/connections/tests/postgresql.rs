@@ -703,11 +703,12 @@ async fn dead(server: &Server, proxy: &Proxy, sql: &SqlConnection) {
 }
 
 async fn unknown_commit(proxy: &Proxy, sql: &SqlConnection) {
-    for (spoil, id) in [(Spoil::CommitAnswer, 5), (Spoil::Silence, 6)] {
+    // The commit has to be on its way by then: a silent server is waited for, and one that hangs up is not.
+    for (spoil, id, seconds) in [(Spoil::CommitAnswer, 5, 20), (Spoil::Silence, 6, 5)] {
         proxy.spoil(spoil);
         let text = format!("INSERT INTO t VALUES ({id}, 'unknown')");
         let soon = SqlStatement {
-            deadline: Instant::now() + Duration::from_secs(2),
+            deadline: Instant::now() + Duration::from_secs(seconds),
             ..statement(&text, "[]", 0)
         };
         let error = sql.execute(soon).await.expect_err("unknown");
