@@ -29,7 +29,7 @@ fn renew(pace: &LookPace) {
 
 async fn reported(pace: &mut LookPace) {
     let look = pace.next_look();
-    let patience = Duration::from_secs(10);
+    let patience = Duration::from_secs(60);
     timeout(patience, look).await.expect("it is reported");
 }
 

@@ -523,7 +523,7 @@ pub(crate) async fn the_feed_moves_with_what_another_process_changes(place: &Pla
         let following = state.clone();
         let following = tokio::spawn(async move { following.follow(&watcher).await });
         let mut next = async || {
-            let moved = timeout(Duration::from_secs(10), feed.changed()).await;
+            let moved = timeout(Duration::from_secs(60), feed.changed()).await;
             moved.expect("it moves").expect("the state is there");
             *feed.borrow_and_update()
         };
