@@ -33,4 +33,4 @@ pub use postgres::Postgres;
 pub use registry::Registry;
 pub use stdio::Stdio;
 pub use valkey::Valkey;
-pub use wait::{until, within};
+pub use wait::{StallMeter, until, within};
