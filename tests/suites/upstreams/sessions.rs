@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use serde_json::json;
+use serde_json::{Value, json};
 use weir_tests::{Events, Gateway, House, Modern, strangers::hostile, until};
 
 use super::{code, descendants, entry, house, listed, processes, scraped, show, text};
@@ -171,24 +171,42 @@ async fn a_tool_that_failed_five_times_in_a_row_is_left_alone_for_its_tenant_unt
     };
     let held = async || {
         let held = acme.call("bad_stall", json!({"answer": true})).await;
+        if held["isError"] == false {
+            return None;
+        }
         assert_eq!(code(&held), "unavailable", "{held}");
-        held["structuredContent"]["retry_after_ms"]
-            .as_u64()
-            .expect("when to try again")
+        let wait = held["structuredContent"]["retry_after_ms"].as_u64();
+        Some(wait.expect("when to try again"))
     };
-    for failed in 1..=4 {
+    let mut retry_after = 0;
+    for _ in 0..10 {
+        for failed in 1..=4 {
+            fail().await;
+            assert_eq!(backing_off().await, [Some(0); 2], "after {failed}");
+        }
         fail().await;
-        assert_eq!(backing_off().await, [Some(0); 2], "after {failed}");
+        // A machine that stops may be at it again when the wait is over: then the answer ends it.
+        if let Some(wait) = held().await {
+            retry_after = wait;
+            break;
+        }
     }
-    fail().await;
-    let mut retry_after = held().await;
     assert!((1..=1_000).contains(&retry_after), "{retry_after}");
     // Its other tools, and other tenants, do not wait.
-    assert_eq!(acme.call("bad_count", json!({})).await["isError"], false);
-    assert_eq!(
-        other.call("bad_stall", json!({"answer": true})).await["isError"],
-        false
-    );
+    let answers = async |client: &Modern, tool: &str, arguments: Value| {
+        // A machine that stops may take the second that a call has.
+        for _ in 0..10 {
+            let result = client.call(tool, arguments.clone()).await;
+            if code(&result) != "timeout" {
+                return result;
+            }
+        }
+        panic!("{tool} never answers");
+    };
+    let counted = answers(&acme, "bad_count", json!({})).await;
+    assert_eq!(counted["isError"], false, "{counted}");
+    let free = answers(&other, "bad_stall", json!({"answer": true})).await;
+    assert_eq!(free["isError"], false, "{free}");
     // Each further failure doubles the wait, until all looks at it fit in.
     loop {
         let (seen, (_, out, _)) = (backing_off().await, house.run(&["upstream", "show", "bad"]));
@@ -200,7 +218,7 @@ async fn a_tool_that_failed_five_times_in_a_row_is_left_alone_for_its_tenant_unt
         assert!(retry_after < 8_000, "{seen:?}: {out}");
         tokio::time::sleep(Duration::from_millis(retry_after)).await;
         fail().await;
-        retry_after = held().await;
+        retry_after = held().await.expect("it waits for longer each time");
     }
     tokio::time::sleep(Duration::from_millis(retry_after)).await;
     let answered = acme.call("bad_stall", json!({"answer": true})).await;
