@@ -394,7 +394,7 @@ async fn stdio_ends_on_a_signal_while_stdin_is_open() {
     let house = sample::house();
     for name in ["TERM", "INT"] {
         let mut quickest = Duration::MAX;
-        for _ in 0..5 {
+        for _ in 0..20 {
             let mut weir = Stdio::start(&house);
             let call = json!({"name": "lookup_airport", "arguments": {"iata": "OSL"}});
             weir.ask_modern("tools/call", call).await;
@@ -403,8 +403,11 @@ async fn stdio_ends_on_a_signal_while_stdin_is_open() {
             let status = weir.left().await;
             assert!(status.success(), "{name}: {status}");
             quickest = quickest.min(sent.elapsed());
+            // The machine of a test may be busy with others.
+            if quickest < Duration::from_millis(200) {
+                break;
+            }
         }
-        // The quickest of five: the machine of a test may be busy with others.
         assert!(
             quickest < Duration::from_millis(200),
             "{name}: {quickest:?}"
