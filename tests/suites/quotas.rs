@@ -1,9 +1,7 @@
 //! Quotas: what an agent may call in a day and in a month, whatever key it has and however the process ended.
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
-use weir_tests::Modern;
+use weir_tests::{Modern, until};
 
 use crate::sample;
 
@@ -46,7 +44,16 @@ async fn a_quota_bounds_an_agent_over_its_keys_and_restarts() {
     );
     let client = Modern::with_key(gateway.url(), &other);
     assert_eq!(look_up(&client).await["isError"], false);
-    tokio::time::sleep(Duration::from_secs(3)).await; // what was counted is in the state after one
+    let state = rusqlite::Connection::open(house.path().join("state/weir.db")).expect("it opens");
+    let counted = "SELECT coalesce(sum(calls), 0) FROM agent_calls WHERE agent = 'ada'";
+    until("what was counted is in the state", async || {
+        let calls: i64 = state
+            .query_row(counted, (), |row| row.get(0))
+            .expect("a sum");
+        calls >= 3
+    })
+    .await;
+    drop(state);
     gateway.kill();
     let gateway = house.serve();
     for key in [&first, &second] {
