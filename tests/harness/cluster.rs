@@ -107,7 +107,7 @@ impl Cluster {
                 return;
             }
             assert!(
-                began.elapsed() < Duration::from_secs(30),
+                began.elapsed() < Duration::from_secs(120),
                 "HAProxy does not see {count} nodes:\n{text}"
             );
             tokio::time::sleep(Duration::from_millis(50)).await;

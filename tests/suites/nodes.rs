@@ -211,7 +211,7 @@ async fn calls_go_on_without_the_database_and_changes_flow_again_with_it() {
     let started = Instant::now();
     let other = sample::CONTRACT.replace("A few airports.", "Some airports.");
     while submit(&two, &other).await.0 != 200 {
-        assert!(started.elapsed() < Duration::from_secs(20));
+        assert!(started.elapsed() < Duration::from_secs(60));
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     let (_, shown) = one.admin.ask("GET", "/v1/contracts/airports", "").await;
@@ -228,7 +228,7 @@ async fn calls_go_on_without_the_database_and_changes_flow_again_with_it() {
     assert_eq!(code, 200, "{published}");
     let started = Instant::now();
     while !names(&one).await.contains(&"count_airports".to_owned()) {
-        assert!(started.elapsed() < Duration::from_secs(20));
+        assert!(started.elapsed() < Duration::from_secs(60));
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
 }
@@ -243,7 +243,7 @@ async fn a_gateway_that_hangs_is_named_with_the_time_by_which_it_stops() {
     let asked = Instant::now();
     let (_, made) = one.admin.ask("POST", "/v1/keys", body).await;
     two.gateway.signal("CONT");
-    assert!(asked.elapsed() < Duration::from_secs(15));
+    assert!(asked.elapsed() < Duration::from_secs(40));
     assert_eq!(made["everywhere"], json!(false), "{made}");
     let missing = &made["missing"][0];
     let (_, list) = one.admin.ask("GET", "/v1/nodes", "").await;
@@ -397,7 +397,7 @@ async fn the_trails_of_all_gateways_verify_together_and_a_lost_disk_is_named() {
     let started = Instant::now();
     while !known().await {
         assert!(
-            started.elapsed() < Duration::from_secs(5),
+            started.elapsed() < Duration::from_secs(60),
             "{head} is not known"
         );
         tokio::time::sleep(Duration::from_millis(100)).await;

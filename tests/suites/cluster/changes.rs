@@ -46,7 +46,7 @@ async fn a_revoked_key_is_refused_by_all_nodes_from_the_answer_on_and_its_stream
         let wanted = json!({"notifications": {"toolsListChanged": true}});
         let listen = fleet.client(node).request("subscriptions/listen", wanted);
         let mut stream = Events::open(listen).await;
-        let first = stream.next(Duration::from_secs(10)).await;
+        let first = stream.next(Duration::from_secs(60)).await;
         assert!(first.is_some(), "the stream is acknowledged");
         streams.push(stream);
     }

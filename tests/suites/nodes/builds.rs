@@ -128,7 +128,7 @@ async fn a_build_that_is_uploaded_to_one_node_serves_at_all_and_a_broken_one_at_
     for node in [&one, &two, &three] {
         let file = node.house.path().join("plugins/misbehaving.wasm");
         while file.exists() {
-            assert!(began.elapsed() < Duration::from_secs(20));
+            assert!(began.elapsed() < Duration::from_secs(60));
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     }
@@ -183,7 +183,7 @@ async fn the_file_of_a_build_that_nothing_names_goes() {
     let _gateway = house.serve();
     let began = Instant::now();
     while names() != kept {
-        assert!(began.elapsed() < Duration::from_secs(20), "{:?}", names());
+        assert!(began.elapsed() < Duration::from_secs(60), "{:?}", names());
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }
