@@ -216,5 +216,5 @@ fn weir_validate_ends_whatever_a_schema_costs() {
     let steps = "take more steps to check than one call may have";
     assert!(code == 1 && out.contains(steps), "{out}{err}");
     let took = started.elapsed();
-    assert!(took < Duration::from_secs(20), "it took {took:?}");
+    assert!(took < Duration::from_secs(60), "it took {took:?}");
 }

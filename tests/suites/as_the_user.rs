@@ -244,7 +244,7 @@ fn count_accounts(house: &House, owner: &str) -> usize {
 
 async fn listed(house: &House, gateway: &Gateway) {
     let key = house.key(&["--agent", "lister"]);
-    for _ in 0..100 {
+    for _ in 0..600 {
         let (tools, _) = Modern::with_key(gateway.url(), &key).list().await;
         if !tools.is_empty() {
             return;

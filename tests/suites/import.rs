@@ -441,7 +441,7 @@ fn a_document_that_explodes_is_refused_in_a_sentence() {
         let started = Instant::now();
         let done = weir(&house, &["draft", "--openapi", "chain.json"]);
         let took = started.elapsed();
-        assert!(took < Duration::from_secs(20), "it took {took:?}");
+        assert!(took < Duration::from_secs(60), "it took {took:?}");
         done
     };
     let (code, contract, err) = import(&|next| json!({ "allOf": [next, next] }));

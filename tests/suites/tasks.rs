@@ -75,7 +75,7 @@ async fn a_task_is_known_to_its_caller_alone_and_ends_with_the_key() {
     );
     let [ann, bob] =
         [ann, bob].map(|key| Modern::with_key(gateway.url(), &key).saying(knows_tasks()));
-    let task = begun(&ann, "slow_compute", json!({ "seconds": 20 })).await;
+    let task = begun(&ann, "slow_compute", json!({ "seconds": 25 })).await;
     let mut elsewhere = ann.clone();
     elsewhere.url = gateway.contract_url("conformance");
     for method in ["tasks/get", "tasks/update", "tasks/cancel"] {
@@ -106,7 +106,7 @@ async fn a_task_is_known_to_its_caller_alone_and_ends_with_the_key() {
     let began = Instant::now();
     while running(&gateway).await {
         assert!(
-            began.elapsed() < Duration::from_secs(10),
+            began.elapsed() < Duration::from_secs(15),
             "a task outlives the key that began it"
         );
         tokio::time::sleep(Duration::from_millis(50)).await;
@@ -374,13 +374,18 @@ async fn tasks_of_other_servers_are_waited_for_and_are_our_own_to_callers() {
     );
 
     let task = begun(&able, "slow_compute", json!({ "seconds": 25 })).await;
-    assert!(running(&inner).await, "it runs there");
+    let began = Instant::now();
+    while !running(&inner).await {
+        let waited = began.elapsed();
+        assert!(waited < Duration::from_secs(15), "it does not run there");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
     able.ask("tasks/cancel", json!({ "taskId": task })).await;
     until(&able, &task, "cancelled").await;
     let began = Instant::now();
     while running(&inner).await {
         assert!(
-            began.elapsed() < Duration::from_secs(10),
+            began.elapsed() < Duration::from_secs(15),
             "what was cancelled here runs on there"
         );
         tokio::time::sleep(Duration::from_millis(50)).await;
@@ -422,7 +427,7 @@ async fn a_task_runs_over_stdio_too_and_ends_with_the_process() {
     let began = Instant::now();
     assert!(stdio.close().await.success());
     assert!(
-        began.elapsed() < Duration::from_secs(5),
+        began.elapsed() < Duration::from_secs(20),
         "it ended after {:?}",
         began.elapsed()
     );

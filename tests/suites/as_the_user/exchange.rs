@@ -104,7 +104,7 @@ impl Exchanger {
 
 /// Waits until the tools of the server behind are there.
 async fn listed(front: &Gateway, token: &str) -> String {
-    for _ in 0..100 {
+    for _ in 0..600 {
         let (tools, _) = Modern::with_key(front.url(), token).list().await;
         let names = tools.iter().filter_map(|tool| tool["name"].as_str());
         if let Some(name) = names
