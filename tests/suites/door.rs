@@ -331,6 +331,7 @@ async fn open_files_are_kept_for_operators_and_sources() {
     finds_a_row(&client).await;
     let (status, keys) = Admin::of(&house).ask("GET", "/v1/keys", "").await;
     assert_eq!(status, 200, "{keys}");
+    gateway.wait_for_log("to make room");
     let lines = gateway.log().matches("to make room").count() as u64;
     assert!(
         (1..=before.elapsed().as_secs() + 2).contains(&lines),

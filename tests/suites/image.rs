@@ -241,11 +241,8 @@ async fn the_image_is_built_and_serves_on_a_read_only_system() {
         began.elapsed() < Duration::from_secs(30),
         "it is not killed"
     );
-    assert!(
-        gateway.log().contains("stopping"),
-        "the signal reaches the program: {}",
-        gateway.log()
-    );
+    // The signal reaches the program.
+    gateway.wait_for_log("stopping");
 }
 
 /// Checks the image's settings, and that it adds its own files to the base and nothing else.

@@ -52,11 +52,7 @@ async fn a_start_serves_what_is_published_beside_files_that_do_not_compile() {
     let gateway = house.serve();
     assert_eq!(country(&gateway).await, "NO", "what is published is served");
     for part in ["/tools/1/verb", "new.yaml"] {
-        assert!(
-            gateway.log().contains(part),
-            "the log does not say {part}:\n{}",
-            gateway.log()
-        );
+        gateway.wait_for_log(part);
     }
     let listed = house.json(&["contracts", "list"]);
     let refused: Vec<_> = listed["refused"]
@@ -123,11 +119,7 @@ async fn a_lock_that_cannot_be_read_holds_back_its_own_contract_alone() {
             .is_some_and(|file| file.ends_with("fields.lock.json")),
         "{listed}"
     );
-    assert!(
-        gateway.log().contains("fields.lock.json"),
-        "{}",
-        gateway.log()
-    );
+    gateway.wait_for_log("fields.lock.json");
     // Once the lock is mended, here by taking it away, the contract goes live without a restart.
     std::fs::remove_file(house.path().join("contracts/fields.lock.json")).expect("removed");
     let started = Instant::now();
