@@ -683,7 +683,7 @@ fn shapes() -> impl Strategy<Value = CollectionShape> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 500, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 500, max_global_rejects: 20_000, ..ProptestConfig::default() })]
 
     #[test]
     fn any_draft_compiles(shape in shapes(), name in "\\PC{0,40}", choices in proptest::collection::vec("\\PC{0,12}", 1..4)) {
