@@ -258,13 +258,21 @@ mod tests {
 
     #[tokio::test]
     async fn a_flood_is_heard_at_once_and_once_more_at_its_end() {
-        let announcements = Arc::new(ChangeNotifier::default());
         let [notes, others] = ["notes", "others"].map(|contract| [Arc::from(contract)]);
-        let mut heard = announcements.heard();
-        for _ in 0..1_000 {
-            announcements.list_changed("notes", 2);
-        }
-        assert_eq!(announcements.lists(&notes), [0, 0, 1]);
+        let (announcements, mut heard) = loop {
+            let announcements = Arc::new(ChangeNotifier::default());
+            let heard = announcements.heard();
+            let began = Instant::now();
+            for _ in 0..1_000 {
+                announcements.list_changed("notes", 2);
+            }
+            let lists = announcements.lists(&notes);
+            // It begins again where the machine stopped in the middle of the flood.
+            if began.elapsed() < INTERVAL {
+                assert_eq!(lists, [0, 0, 1]);
+                break (announcements, heard);
+            }
+        };
         heard.changed().await.expect("heard at once");
         heard.changed().await.expect("heard at the end");
         assert_eq!(announcements.lists(&notes), [0, 0, 2]);
