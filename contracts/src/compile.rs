@@ -13,6 +13,7 @@ mod property;
 mod relation;
 mod result;
 mod summary;
+mod timezone;
 mod tool;
 
 use std::{

@@ -316,3 +316,54 @@ fn patterns_are_of_json_schema() {
         assert_eq!(problems(pattern), places, "{pattern}");
     }
 }
+
+/// With a zone that no adapter can read each call would fail, and the agent would be told that its arguments are wrong.
+#[test]
+fn the_time_zone_of_a_collection_is_one_that_adapters_read() {
+    let compiled = |collection: Value, zone_of_source: Value| {
+        let mut shape = json!({ "name": "a", "fields": [{ "key": "at", "type": "datetime" }] });
+        if !zone_of_source.is_null() {
+            shape["timezone"] = zone_of_source;
+        }
+        let shape: CollectionShape = serde_json::from_value(shape).expect("a shape");
+        let tool = json!({ "tool": "list_a", "verb": "list", "collection": "a", "fields": [] });
+        let source =
+            json!({ "contract": "c", "collections": { "a": collection }, "tools": [tool] });
+        form::read("c", &source.to_string())
+            .and_then(|source| compile(&source, &BTreeMap::from([("a".to_owned(), shape)])))
+    };
+    let with_zone = |zone: &str| json!({ "adapter": "sql", "settings": {}, "timezone": zone });
+    for zone in [
+        "Europe/Berlin",
+        "America/Argentina/Buenos_Aires",
+        "Etc/GMT+5",
+        "UTC",
+        "+02:00",
+        "-14:59",
+    ] {
+        assert!(compiled(with_zone(zone), Value::Null).is_ok(), "{zone}");
+    }
+    for (zone, hint) in [
+        ("Mars/X", "an IANA name such as Europe/Berlin"),
+        ("Europe/Berlinn", "did you mean 'Europe/Berlin'?"),
+        ("Berlin", "did you mean 'Europe/Berlin'?"),
+        ("US/Easter", "did you mean 'US/Eastern'?"),
+        ("Z", "an IANA name such as Europe/Berlin"),
+        ("+24:00", "an offset such as +02:00"),
+        ("+2", "an offset such as +02:00"),
+    ] {
+        let problems = compiled(with_zone(zone), Value::Null).expect_err(zone);
+        let [problem] = &problems[..] else {
+            panic!("{zone}: {problems:?}");
+        };
+        assert_eq!(problem.place, "/collections/a/timezone");
+        let given = problem.hint.as_deref().unwrap_or_default();
+        assert!(given.contains(hint), "{zone}: {given}");
+    }
+    let plain = json!({ "adapter": "sql", "settings": {} });
+    let problems = compiled(plain.clone(), "Mars/X".into()).expect_err("the source's own zone");
+    assert_eq!(problems[0].place, "/collections/a", "{problems:?}");
+    assert!(problems[0].message.contains("'Mars/X'"), "{problems:?}");
+    assert!(compiled(plain, "Asia/Tokyo".into()).is_ok());
+    assert!(compiled(with_zone("Asia/Tokyo"), "Mars/X".into()).is_ok());
+}

@@ -1,6 +1,6 @@
 //! A described shape becomes the recorded one: the contract's key, types and time zone applied.
 
-use super::FileProblems;
+use super::{FileProblems, timezone};
 use crate::{
     contract::ContractCollection,
     form, json, name,
@@ -21,16 +21,7 @@ pub(super) fn compile(
             "write one such as `open_orders`",
         );
     }
-    if let Some(zone) = &entry.timezone
-        && !is_timezone(zone)
-    {
-        let hint = "write an IANA name such as Europe/Berlin, or an offset such as +02:00";
-        problems.add_hint(
-            format!("{}/timezone", entry.place),
-            "is not a time zone",
-            hint,
-        );
-    }
+    timezone::check(entry, described, problems);
     let Some(described) = described else {
         problems.add_hint(
             entry.place.clone(),
@@ -258,24 +249,4 @@ pub(super) fn columns_hint(column: &str, fields: &[ShapeField]) -> String {
             format!("columns: {}", names.join(", "))
         }
     }
-}
-
-/// Returns `true` for an offset or what looks like an IANA name. The adapter judges whether the zone exists.
-fn is_timezone(zone: &str) -> bool {
-    let offset = zone.strip_prefix(['+', '-']).is_some_and(|rest| {
-        let digits: Vec<&str> = rest.split(':').collect();
-        let two = |part: &str, max: u32| {
-            part.len() == 2
-                && part.bytes().all(|byte| byte.is_ascii_digit())
-                && part.parse().is_ok_and(|value: u32| value <= max)
-        };
-        matches!(digits[..], [hours, minutes] if two(hours, 14) && two(minutes, 59))
-    });
-    let name = zone.split('/').all(|part| {
-        part.starts_with(|first: char| first.is_ascii_uppercase())
-            && part
-                .chars()
-                .all(|next| next.is_ascii_alphanumeric() || matches!(next, '_' | '-' | '+'))
-    });
-    offset || name
 }
