@@ -317,7 +317,7 @@ fn patterns_are_of_json_schema() {
     }
 }
 
-/// With a zone that no adapter can read each call would fail, and the agent would be told that its arguments are wrong.
+/// With a zone that no adapter can read each call would fail, and the agent would read that its arguments are wrong.
 #[test]
 fn the_time_zone_of_a_collection_is_one_that_adapters_read() {
     let compiled = |collection: Value, zone_of_source: Value| {

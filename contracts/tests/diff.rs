@@ -144,6 +144,58 @@ fn rows_of_values() -> Vec<Row> {
             (Identical, "order-changed"),
             (Identical, "order-changed"),
         ),
+        // A list of one item holds none twice, and a range of few whole numbers is a list of them.
+        row(
+            json!({ "type": "array", "maxItems": 1 }),
+            json!({ "type": "array", "maxItems": 1, "uniqueItems": true }),
+            (Identical, "order-changed"),
+            (Identical, "order-changed"),
+        ),
+        row(
+            json!({ "type": "array", "maxItems": 1 }),
+            json!({ "type": "array", "maxItems": 2, "uniqueItems": true }),
+            (Compatible, "relaxed"),
+            (Breaking, "relaxed"),
+        ),
+        row(
+            json!({ "type": "array", "maxItems": 2, "uniqueItems": true }),
+            json!({ "type": "array", "maxItems": 1 }),
+            (Breaking, "tightened"),
+            (Compatible, "tightened"),
+        ),
+        row(
+            json!({ "type": "integer", "minimum": 1, "maximum": 3 }),
+            json!({ "type": "integer", "enum": [1, 2, 3] }),
+            (Identical, "order-changed"),
+            (Identical, "order-changed"),
+        ),
+        row(
+            json!({ "enum": [4, 2, null] }),
+            json!({ "anyOf": [
+                { "type": "integer", "exclusiveMinimum": 0, "maximum": 5.5, "multipleOf": 2 },
+                { "type": "null" },
+            ] }),
+            (Identical, "order-changed"),
+            (Identical, "order-changed"),
+        ),
+        row(
+            json!({ "type": "integer", "minimum": 1, "maximum": 3 }),
+            json!({ "type": "integer", "enum": [1, 2] }),
+            (Breaking, "enum-value-removed"),
+            (Compatible, "enum-value-removed"),
+        ),
+        row(
+            json!({ "type": "integer", "minimum": 1, "maximum": 3 }),
+            json!({ "type": "integer", "enum": [1, 2, 3, 9] }),
+            (Compatible, "enum-value-added"),
+            (Breaking, "enum-value-added"),
+        ),
+        row(
+            json!({ "type": "integer", "minimum": 1, "maximum": 100_000 }),
+            json!({ "type": "integer", "enum": [1, 2, 3] }),
+            (Breaking, "enum-added"),
+            (Compatible, "enum-added"),
+        ),
         row(
             json!({ "type": "string" }),
             json!({ "type": "string", "default": "a" }),

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::{
     ChangeEffect, PathStep, SchemaComparison, SchemaRule,
     normal::{canonical, is_false},
-    part,
+    number, part,
     value::types,
     weight,
 };
@@ -325,19 +325,7 @@ impl<'s> SchemaComparison<'s> {
     pub(super) fn lists(&mut self, old: &'s Value, new: &'s Value) {
         self.count(old, new, "minItems", true);
         self.count(old, new, "maxItems", false);
-        let unique = |schema: &Value| schema.get("uniqueItems") == Some(&Value::Bool(true));
-        let order = unique(old).cmp(&unique(new));
-        self.bound(
-            old,
-            new,
-            "uniqueItems",
-            order,
-            if order == Ordering::Less {
-                "no item twice"
-            } else {
-                "dropped"
-            },
-        );
+        self.uniqueness(old, new);
         let prefix = |schema: &'s Value| {
             schema
                 .get("prefixItems")
@@ -363,6 +351,24 @@ impl<'s> SchemaComparison<'s> {
             return self.undecided("items", old, new);
         }
         self.inside((old, new), PathStep::Item(was.len()), &["items"], items);
+    }
+
+    /// Compares `uniqueItems`, which says nothing about lists of one item at most.
+    fn uniqueness(&mut self, old: &'s Value, new: &'s Value) {
+        let is_short = |schema: &Value| {
+            let most = schema.get("maxItems").and_then(number::count);
+            most.is_some_and(|most| most <= 1)
+        };
+        let is_unique = |schema: &Value| schema.get("uniqueItems") == Some(&Value::Bool(true));
+        if is_short(old) || is_short(new) {
+            return;
+        }
+        let order = is_unique(old).cmp(&is_unique(new));
+        let change = match order {
+            Ordering::Less => "no item twice",
+            _ => "dropped",
+        };
+        self.bound(old, new, "uniqueItems", order, change);
     }
 }
 

@@ -24,6 +24,8 @@ const ALL: u8 = 127;
 
 /// Values that came, among which a new name is looked for.
 const LIKELY_MAX: usize = 100;
+/// Whole numbers of a range that are compared one by one with those of a list.
+const NUMBERS_MAX: i64 = 128;
 
 /// Returns the types that values of a schema may have; `None` if `type` says something unknown.
 pub(super) fn types(schema: &Value) -> Option<u8> {
@@ -219,7 +221,7 @@ impl<'s> SchemaComparison<'s> {
             return true;
         }
         let values = |schema: &Value, valid: &ValueTest<'_>| {
-            let listed = listed(schema).or_else(|| few(schema))?;
+            let listed = listed(schema).or_else(|| few_with_numbers(schema))?;
             Some(
                 listed
                     .into_iter()
@@ -538,20 +540,48 @@ fn listed(schema: &Value) -> Option<Vec<Value>> {
 /// Returns all values of types that have few.
 fn few(schema: &Value) -> Option<Vec<Value>> {
     let types = types(schema)?;
-    if types & !(NULL | BOOLEAN) != 0 {
+    (types & !(NULL | BOOLEAN) == 0).then(|| few_of(types))
+}
+
+/// Returns what holds all values of a schema whose types have few, or whole numbers within bounds.
+fn few_with_numbers(schema: &Value) -> Option<Vec<Value>> {
+    let types = types(schema)?;
+    if types & !(NULL | BOOLEAN | INTEGER) != 0 {
         return None;
     }
+    let mut values = few_of(types);
+    if types & INTEGER != 0 {
+        values.extend(whole_numbers(schema)?);
+    }
+    Some(values)
+}
+
+/// Returns the values of those of the types that have few.
+fn few_of(types: u8) -> Vec<Value> {
     let all = [
         (NULL, Value::Null),
         (BOOLEAN, json!(false)),
         (BOOLEAN, json!(true)),
     ];
-    Some(
-        all.into_iter()
-            .filter(|(bit, _)| types & bit != 0)
-            .map(|(_, value)| value)
-            .collect(),
-    )
+    all.into_iter()
+        .filter(|(bit, _)| types & bit != 0)
+        .map(|(_, value)| value)
+        .collect()
+}
+
+/// Returns the whole numbers within the bounds of a schema, where they are few.
+fn whole_numbers(schema: &Value) -> Option<Vec<Value>> {
+    let whole = |key, exclusive, upwards| {
+        let bound = bound(schema, key, exclusive, upwards).ok()??;
+        match bound.inside(upwards).at {
+            ExactNumber::Whole(whole) => i64::try_from(whole).ok(),
+            ExactNumber::Fraction(_) => None,
+        }
+    };
+    let least = whole("minimum", "exclusiveMinimum", true)?;
+    let most = whole("maximum", "exclusiveMaximum", false)?;
+    let are_few = most.saturating_sub(least) < NUMBERS_MAX;
+    are_few.then(|| (least..=most).map(Value::from).collect())
 }
 
 fn likely(value: &Value, gained: &[Value]) -> Option<Value> {
