@@ -257,8 +257,9 @@ fn parse(
     cli: &Value,
     line: &[String],
 ) -> anyhow::Result<Option<String>> {
-    let (words, members) = flags::split_members(schema, line);
-    match flags::command(name, description, schema, cli).try_get_matches_from(words) {
+    let command = flags::command(name, description, schema, cli);
+    let (words, members) = flags::split_members(schema, &command, line);
+    match command.try_get_matches_from(words) {
         Ok(matches) => {
             let mut arguments = flags::arguments(schema, &matches)?;
             flags::put_members(&mut arguments, members)?;

@@ -497,11 +497,13 @@ mod tests {
             }},
             "free": { "anyOf": [{ "type": "object" }, { "type": "null" }] },
             "a.b": { "type": "string" }, "city": { "type": "string" }, "exact": { "type": "boolean" },
-        }, "$defs": { "inner": { "type": "object", "properties": { "n": { "type": "number" } } } } });
+        }, "$defs": { "inner": { "type": "object", "properties": { "n": { "type": "number" } } } }, "required": ["meta"] });
+        let cli = json!({ "parameters": { "meta": { "aliases": ["-m"] } } });
         let parse = |line: &[&str]| {
             let line: Vec<String> = line.iter().map(|word| (*word).to_owned()).collect();
-            let (words, members) = split_members(&schema, &line);
-            let matches = command("tool", "A tool.", &schema, &Value::Null)
+            let command = command("tool", "A tool.", &schema, &cli);
+            let (words, members) = split_members(&schema, &command, &line);
+            let matches = command
                 .try_get_matches_from(&words)
                 .map_err(|error| error.to_string())?;
             let mut found = arguments(&schema, &matches).expect("arguments");
@@ -543,22 +545,36 @@ mod tests {
         }
         assert!(parse(&["--meta", "text", "--meta.tag", "b"]).is_err());
         for (line, other) in [
-            (["--meta.tag", "x", "--meta", r#"{"tag":"q"}"#], "--meta "),
             (
-                ["--meta.inner.n", "1", "--meta.inner", "{}"],
+                &["--meta.tag", "x", "--meta", r#"{"tag":"q"}"#][..],
+                "--meta ",
+            ),
+            (&["--meta.tag", "x", r#"{"tag":"q"}"#][..], "--meta "),
+            (&["--meta.tag", "x", "-m", r#"{"tag":"q"}"#][..], "--meta "),
+            (
+                &["--meta.tag", "x", "--city", "y", "--", r#"{"tag":"q"}"#][..],
+                "--meta ",
+            ),
+            (
+                &["--meta.inner.n", "1", "--meta.inner", "{}"][..],
                 "--meta.inner ",
             ),
         ] {
-            let refused = parse(&line).expect_err("one is dropped otherwise");
+            let refused = parse(line).expect_err("one is dropped otherwise");
             assert!(
                 refused.starts_with(&format!("{} and {other}both give", line[0])),
                 "{refused}"
             );
         }
-        assert_eq!(
-            parse(&["--meta.tag", "x", "--meta", r#"{"on":true}"#]),
-            Ok(json!({ "meta": { "on": true, "tag": "x" } }))
-        );
+        for line in [
+            &["--meta.tag", "x", "--meta", r#"{"on":true}"#][..],
+            &["--meta.tag", "x", r#"{"on":true}"#],
+            &[r#"{"tag":"q","on":true}"#, "--meta.tag", "x"],
+            &["-m", r#"{"tag":"q","on":true}"#, "--meta.tag", "x"],
+        ] {
+            let expected = json!({ "meta": { "on": true, "tag": "x" } });
+            assert_eq!(parse(line), Ok(expected), "{line:?}");
+        }
     }
 
     #[test]

@@ -1,16 +1,19 @@
 //! Flags of members of an argument that is an object.
 
+use clap::Command;
 use serde_json::{Map, Value};
 use weir_contracts::{schema::without_null, text};
 
-use super::{dashed, value};
+use super::{by_flag, by_position, dashed, value};
 
 /// A member of an argument that is an object: `--meta.tag blue`.
 pub(crate) struct MemberFlag {
     /// The names from the argument to the member.
     path: Vec<String>,
     value: Value,
-    /// The flag of the whole argument comes behind this one.
+    /// The number of words in front of it that are no flags of members.
+    words_before: usize,
+    /// The whole argument comes behind this one, by its flag or by its place.
     is_before_whole: bool,
 }
 
@@ -26,7 +29,11 @@ impl MemberFlag {
 }
 
 /// Splits flags of members from the other words, which the tool's own command reads.
-pub(crate) fn split_members(schema: &Value, line: &[String]) -> (Vec<String>, Vec<MemberFlag>) {
+pub(crate) fn split_members(
+    schema: &Value,
+    command: &Command,
+    line: &[String],
+) -> (Vec<String>, Vec<MemberFlag>) {
     let (mut words, mut members) = (Vec::new(), Vec::new());
     let mut line = line.iter().peekable();
     while let Some(word) = line.next() {
@@ -46,22 +53,29 @@ pub(crate) fn split_members(schema: &Value, line: &[String]) -> (Vec<String>, Ve
         let text = given
             .or_else(|| line.next_if(|next| !next.starts_with("--")).cloned())
             .unwrap_or_else(|| "true".to_owned());
-        let mut rest = line.clone().take_while(|word| *word != "--");
-        let is_before_whole = rest.any(|word| is_whole(schema, word, &path[0]));
         members.push(MemberFlag {
-            is_before_whole,
             path,
             value: value(&property, &[&text]),
+            words_before: words.len(),
+            is_before_whole: false,
         });
+    }
+    for member in &mut members {
+        let argument = &member.path[0];
+        member.is_before_whole = is_given(command, &words, argument)
+            && !is_given(command, &words[..member.words_before], argument);
     }
     (words, members)
 }
 
-/// Returns `true` if the word is the flag of this argument as a whole.
-fn is_whole(schema: &Value, word: &str, argument: &str) -> bool {
-    let flag = word.split_once('=').map_or(word, |(flag, _)| flag);
-    let name = flag.strip_prefix("--").and_then(|flag| known(schema, flag));
-    name.is_some_and(|(name, _)| name == argument)
+/// Returns `true` if the words give this argument as a whole, by its flag or by its place.
+fn is_given(command: &Command, words: &[String], argument: &str) -> bool {
+    let Ok(matches) = command.clone().try_get_matches_from(words) else {
+        return false;
+    };
+    [by_flag(argument), by_position(argument)]
+        .iter()
+        .any(|id| matches.try_contains_id(id).unwrap_or(false))
 }
 
 /// Returns the path that the flag of a member names, and the schema of the member; null if it has none.
