@@ -65,7 +65,7 @@ fn compile_what(
     shapes: &BTreeMap<String, CollectionShape>,
     left_out: &[String],
 ) -> Result<CompiledContract, Vec<FileProblem>> {
-    let mut problems = FileProblems::continued(&source.file, source.problems.clone());
+    let mut problems = source.problems.clone();
     check_names(source, &mut problems);
     let mut collections = BTreeMap::new();
     for entry in &source.collections {

@@ -45,7 +45,7 @@ pub struct ContractSource {
     pub collections: Vec<FormCollection>,
     pub tools: Vec<FormTool>,
     /// The faults of the structure; `compile` reports them together with everything else.
-    pub(crate) problems: Vec<FileProblem>,
+    pub(crate) problems: FileProblems,
 }
 
 /// Reads `text`; `file` is the name shown in problems. JSON when it starts with `{` or `[`, else YAML.
@@ -58,10 +58,7 @@ pub fn read(file: &str, text: &str) -> Result<ContractSource, Vec<FileProblem>> 
     if source.tools.is_empty() && source.collections.is_empty() {
         return problems.finish(source);
     }
-    Ok(ContractSource {
-        problems: problems.into_vec(),
-        ..source
-    })
+    Ok(ContractSource { problems, ..source })
 }
 
 fn source(file: &str, value: &Value, problems: &mut FileProblems) -> ContractSource {
@@ -74,7 +71,7 @@ fn source(file: &str, value: &Value, problems: &mut FileProblems) -> ContractSou
         prefix: None,
         collections: Vec::new(),
         tools,
-        problems: Vec::new(),
+        problems: FileProblems::continued(file, Vec::new()),
     };
     match value {
         Value::Array(forms) => {
@@ -165,6 +162,6 @@ fn contract(file: &str, value: &Value, problems: &mut FileProblems) -> ContractS
         prefix: table.text("prefix", 200, problems),
         collections,
         tools,
-        problems: Vec::new(),
+        problems: FileProblems::continued(file, Vec::new()),
     }
 }

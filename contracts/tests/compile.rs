@@ -7,6 +7,7 @@ use std::{collections::BTreeMap, fs, path::Path};
 use serde_json::{Value, json};
 use weir_contracts::{
     CollectionShape, CompiledContract, FileProblem, compile, compiled_document, form,
+    upstream::UpstreamOverlay,
 };
 
 #[test]
@@ -366,4 +367,29 @@ fn the_time_zone_of_a_collection_is_one_that_adapters_read() {
     assert!(problems[0].message.contains("'Mars/X'"), "{problems:?}");
     assert!(compiled(plain, "Asia/Tokyo".into()).is_ok());
     assert!(compiled(with_zone("Asia/Tokyo"), "Mars/X".into()).is_ok());
+}
+
+/// An item that could not be read is left out of its list, and the items behind it keep their numbers.
+#[test]
+fn an_item_of_a_list_has_its_number_in_the_file() {
+    let places = |problems: Vec<FileProblem>| -> Vec<String> {
+        problems.into_iter().map(|problem| problem.place).collect()
+    };
+    let shape = json!({ "name": "a", "fields": [{ "key": "x", "type": "string" }] });
+    let shape: CollectionShape = serde_json::from_value(shape).expect("a shape");
+    let columns = json!([5, "x", "x", "nope"]);
+    let collection = json!({ "adapter": "sql", "settings": {}, "columns": columns });
+    let tool = json!({ "tool": "list_a", "verb": "list", "collection": "a", "fields": [] });
+    let source = json!({ "contract": "c", "collections": { "a": collection }, "tools": [tool] });
+    let source = form::read("c", &source.to_string()).expect("a contract");
+    let shapes = BTreeMap::from([("a".to_owned(), shape)]);
+    let problems = compile(&source, &shapes).expect_err("refused");
+    let of_columns = |index: u8| format!("/collections/a/columns/{index}");
+    assert_eq!(places(problems), [0, 2, 3].map(of_columns));
+
+    let overlay =
+        json!({ "contract": "c", "upstream": "u", "take": ["*", "*", ""], "leave": [5, ""] });
+    let problems = UpstreamOverlay::read("o", &overlay.to_string()).expect_err("refused");
+    let expected = ["/take/1", "/take/2", "/leave/0", "/leave/1"];
+    assert_eq!(places(problems), expected);
 }

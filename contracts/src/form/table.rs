@@ -1,5 +1,7 @@
 //! Reading one object of a file: each key by its type, unknown keys refused, every problem kept.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Map, Value};
 
 use super::keys::{self, FormKey};
@@ -9,9 +11,12 @@ pub(crate) const TITLE_MAX: usize = 200;
 pub(crate) const TEXT_MAX: usize = 20_000;
 
 /// The problems found so far.
+#[derive(Clone, Debug)]
 pub(crate) struct FileProblems {
     file: String,
     found: Vec<FileProblem>,
+    /// The numbers of the items that could not be read, in ascending order, by the place of their list.
+    unread: BTreeMap<String, Vec<usize>>,
 }
 
 /// Reports at most this many; a file with more is one mistake repeated.
@@ -36,7 +41,12 @@ impl FileProblems {
         Self {
             file: file.to_owned(),
             found,
+            unread: BTreeMap::new(),
         }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.found.is_empty()
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -65,10 +75,27 @@ impl FileProblems {
         &entries[..entries.len().min(max)]
     }
 
-    fn push(&mut self, problem: FileProblem) {
-        if self.found.len() < PROBLEMS_MAX && !self.found.contains(&problem) {
+    fn push(&mut self, mut problem: FileProblem) {
+        if self.found.len() >= PROBLEMS_MAX {
+            return;
+        }
+        if let Some(place) = self.counted_in_file(&problem.place) {
+            problem.place = place;
+        }
+        if !self.found.contains(&problem) {
             self.found.push(problem);
         }
+    }
+
+    /// Returns the place of an item by its number in the file, where items before it could not be read.
+    fn counted_in_file(&self, place: &str) -> Option<String> {
+        let (list, index) = place.rsplit_once('/')?;
+        let unread = self.unread.get(list)?;
+        let read: usize = index.parse().ok()?;
+        let index = unread
+            .iter()
+            .fold(read, |index, unread| index + usize::from(*unread <= index));
+        Some(format!("{list}/{index}"))
     }
 }
 
@@ -255,7 +282,9 @@ impl<'v> FormTable<'v> {
         let items = self.list(key, problems)?;
         let items = problems.bounded(&place, items, NAMES_MAX, "names");
         let mut names: Vec<String> = Vec::new();
+        let mut unread = Vec::new();
         for (index, item) in items.iter().enumerate() {
+            let names_before = names.len();
             match item {
                 Value::String(name) if names.contains(name) => {
                     problems.add_hint(
@@ -278,6 +307,12 @@ impl<'v> FormTable<'v> {
                     text_hint(other),
                 ),
             }
+            if names.len() == names_before {
+                unread.push(index);
+            }
+        }
+        if !unread.is_empty() {
+            problems.unread.insert(place, unread);
         }
         Some(names)
     }
