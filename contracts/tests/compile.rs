@@ -393,3 +393,49 @@ fn an_item_of_a_list_has_its_number_in_the_file() {
     let expected = ["/take/1", "/take/2", "/leave/0", "/leave/1"];
     assert_eq!(places(problems), expected);
 }
+
+/// A field that takes no value at all is refused when it is written, as one whose minimum is above its maximum.
+#[test]
+fn a_pattern_has_texts_of_the_lengths_beside_it() {
+    let problems = |pattern: &str, rules: Value| {
+        let mut field = json!({ "name": "a", "type": "text", "pattern": pattern });
+        field
+            .as_object_mut()
+            .expect("an object")
+            .extend(rules.as_object().expect("rules").clone());
+        let form = json!({ "tool": "t", "fields": [field] });
+        form::read("t", &form.to_string())
+            .and_then(|source| compile(&source, &BTreeMap::new()))
+            .err()
+            .unwrap_or_default()
+    };
+    for (pattern, rules, key) in [
+        ("^a$", json!({ "min_length": 3 }), "min_length"),
+        ("^$", json!({ "min_length": 1 }), "min_length"),
+        (
+            "^[A-Z]{2}\\d{1,3}$",
+            json!({ "min_length": 6 }),
+            "min_length",
+        ),
+        ("^äöü$", json!({ "min_length": 4 }), "min_length"),
+        ("[A-Z]{3}", json!({ "max_length": 2 }), "max_length"),
+        ("^\\d+-\\d+$", json!({ "max_length": 2 }), "max_length"),
+    ] {
+        let found = problems(pattern, rules);
+        let [problem] = &found[..] else {
+            panic!("{pattern}: {found:?}");
+        };
+        assert_eq!(problem.place, format!("/fields/0/{key}"), "{pattern}");
+    }
+    for (pattern, rules) in [
+        ("^äöü$", json!({ "min_length": 3, "max_length": 3 })),
+        ("a", json!({ "min_length": 3 })),
+        ("^a", json!({ "min_length": 3 })),
+        ("^a$|b", json!({ "min_length": 3 })),
+        ("^(?:ab)*$", json!({ "min_length": 3, "max_length": 3 })),
+        ("^[A-Z]{2}$", json!({ "min_length": 2, "max_length": 2 })),
+    ] {
+        let found = problems(pattern, rules);
+        assert!(found.is_empty(), "{pattern}: {found:?}");
+    }
+}

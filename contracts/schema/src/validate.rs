@@ -12,6 +12,7 @@ mod digits;
 mod example;
 mod failure;
 mod fault;
+mod lengths;
 mod looking;
 mod repair;
 mod schema;
@@ -28,6 +29,7 @@ use serde_json::{Map, Value, json};
 use weir_text::shorten;
 
 pub use self::digits::with_text_form;
+pub use self::lengths::PatternLengths;
 pub use self::violations::{RenderedValue, SchemaViolation};
 use self::{
     budget::StepBudget,

@@ -7,7 +7,8 @@ use crate::{
     form::{FieldChoice, FieldType, FormField},
     name,
     shape::{self, ValueType},
-    validate, values,
+    validate::{self, PatternLengths},
+    values,
 };
 
 /// The column or parameter that a field is bound to. It decides between integer and number, and refuses what cannot
@@ -339,6 +340,7 @@ fn constrain_text(
     insert(schema, "maxLength", max_length);
     if let Some(pattern) = pattern {
         check_pattern(place, pattern, problems);
+        check_lengths(place, pattern, (min_length, max_length), problems);
     }
     let decimal = slot.is_some_and(|slot| slot.kind == ValueType::Decimal);
     let pattern = pattern.or(decimal.then_some(values::DECIMAL_PATTERN));
@@ -535,6 +537,41 @@ fn check_pattern(place: &str, pattern: &str, problems: &mut FileProblems) {
         );
     } else {
         check_dialect(&format!("{place}/pattern"), pattern, problems);
+    }
+}
+
+/// Refuses lengths that no text of the pattern has.
+fn check_lengths(
+    place: &str,
+    pattern: &str,
+    (min_length, max_length): (Option<u64>, Option<u64>),
+    problems: &mut FileProblems,
+) {
+    let Some(lengths) = PatternLengths::read(pattern) else {
+        return;
+    };
+    if let (Some(longest), Some(min)) = (lengths.most, min_length)
+        && min > longest
+    {
+        problems.add_hint(
+            format!("{place}/min_length"),
+            format!(
+                "is longer than every text of the pattern, which has at most {longest} characters"
+            ),
+            format!("write at most {longest}, or change the pattern"),
+        );
+    }
+    if let Some(max) = max_length
+        && max < lengths.least
+    {
+        problems.add_hint(
+            format!("{place}/max_length"),
+            format!(
+                "is shorter than every text of the pattern, which has at least {} characters",
+                lengths.least
+            ),
+            format!("write at least {}, or change the pattern", lengths.least),
+        );
     }
 }
 
