@@ -880,6 +880,23 @@ fn writes_that_cannot_be_are_refused_and_change_nothing() {
     }
 }
 
+/// A blank row is no record: an update would have deleted it without a word.
+#[test]
+fn an_update_leaves_no_blank_row() {
+    for (text, record) in [
+        ("id,n\na,x\n", json!({"id": "", "n": ""})),
+        ("id\na\n", json!({"id": ""})),
+        ("id\na\n", json!({"id": "\u{1a}"})),
+    ] {
+        let (sheet, _) = open_keyed(text);
+        let error = sheet
+            .write(&update(json!({"id": "a"}), record))
+            .unwrap_err();
+        assert!(error.is("invalid"), "{text:?}: {error}");
+        assert_eq!(content(), text);
+    }
+}
+
 /// Programs that write Ctrl-Z behind the last line read nothing behind it.
 #[test]
 fn a_row_is_appended_before_the_sign_that_ends_the_file() {

@@ -398,7 +398,7 @@ impl<'c> SheetContent<'c> {
                 }
                 let mut cells: Vec<String> = row.as_row().cells().map(str::to_owned).collect();
                 self.set(&mut cells, edit)?;
-                let row = OwnedRow::from_cells(cells.iter().map(String::as_str));
+                let new = make_row(&cells)?;
                 let mut content = Vec::with_capacity(256);
                 self.source
                     .head
@@ -409,7 +409,7 @@ impl<'c> SheetContent<'c> {
                     length: span.end - span.start,
                     content,
                 };
-                Ok((changed, self.record(&row, edit)?))
+                Ok((changed, self.record(&new, edit)?))
             }
         }
     }
@@ -435,12 +435,7 @@ impl<'c> SheetContent<'c> {
             cells[self.columns.position(at, edit.shape)?] =
                 self.cell_text(&Value::Integer(next), at, edit)?;
         }
-        if cells.iter().all(String::is_empty) {
-            return Err(Error::invalid(
-                "A record of empty values only cannot be kept in a sheet.",
-            ));
-        }
-        let row = OwnedRow::from_cells(cells.iter().map(String::as_str));
+        let row = make_row(&cells)?;
         let record = self.record(&row, edit)?;
         Ok((self.appended(&cells)?, record))
     }
@@ -537,6 +532,17 @@ impl<'c> SheetContent<'c> {
             .map(|(at, field)| Ok((self.columns.position(at, edit.shape)?, field)))
             .collect::<Result<_>>()?;
         Ok(records::record(members(row.as_row(), &columns, edit.zone)))
+    }
+}
+
+/// Returns the row of these cells. One that is read as blank would be no record.
+fn make_row(cells: &[String]) -> Result<OwnedRow> {
+    let row = OwnedRow::from_cells(cells.iter().map(String::as_str));
+    match row.as_row().is_blank() {
+        true => Err(Error::invalid(
+            "A record of empty values only cannot be kept in a sheet.",
+        )),
+        false => Ok(row),
     }
 }
 
