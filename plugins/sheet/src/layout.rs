@@ -127,23 +127,28 @@ impl DelimitedLayout {
                 out.push(self.delimiter);
             }
             count += 1;
-            if self.quote_all || self.needs_quotes(cell) {
-                out.push(b'"');
-                for byte in cell.bytes() {
-                    if byte == b'"' {
-                        out.push(b'"');
-                    }
-                    out.push(byte);
-                }
-                out.push(b'"');
-            } else {
-                out.extend_from_slice(cell.as_bytes());
-            }
+            self.write_cell(cell, out);
         }
         // A line of nothing would not be a row at all.
         if count == 1 && out.len() == start {
             out.extend_from_slice(b"\"\"");
         }
+    }
+
+    /// Writes a cell, in quotes where it needs some.
+    pub(crate) fn write_cell(&self, cell: &str, out: &mut Vec<u8>) {
+        if !self.quote_all && !self.needs_quotes(cell) {
+            out.extend_from_slice(cell.as_bytes());
+            return;
+        }
+        out.push(b'"');
+        for byte in cell.bytes() {
+            if byte == b'"' {
+                out.push(b'"');
+            }
+            out.push(byte);
+        }
+        out.push(b'"');
     }
 
     fn needs_quotes(&self, cell: &str) -> bool {

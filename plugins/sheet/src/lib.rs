@@ -6,6 +6,7 @@
 
 mod amounts;
 mod cache;
+mod changed_row;
 mod describe;
 mod header;
 mod hints;

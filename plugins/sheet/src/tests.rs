@@ -794,6 +794,20 @@ fn a_write_changes_its_row_and_no_other_byte() {
             r#"{"id":2,"n":"z"}"#,
         ),
         (
+            "update beside text behind a closed quote",
+            "id,n,c\r\n1,\"a\"b,x\r\n",
+            update(json!({"id": 1}), json!({"c": "y"})),
+            "id,n,c\r\n1,\"a\"b,y\r\n",
+            r#"{"id":1,"n":"ab","c":"y"}"#,
+        ),
+        (
+            "update beside cells in quotes",
+            "id,n,c\n\"1\",\"a\" ,x\n",
+            update(json!({"id": 1}), json!({"n": "a ", "c": "y"})),
+            "id,n,c\n\"1\",\"a\" ,y\n",
+            r#"{"id":1,"n":"a ","c":"y"}"#,
+        ),
+        (
             "update of the key",
             "id,n\n1,a\n2,b\n",
             update(json!({"id": 1}), json!({"id": 9})),

@@ -12,6 +12,7 @@ use weir_plugin_sdk::{
 };
 
 use crate::cache;
+use crate::changed_row::changed_row;
 use crate::header::ColumnPositions;
 use crate::indexed::{self, SheetSource};
 use crate::scan::stat;
@@ -399,15 +400,12 @@ impl<'c> SheetContent<'c> {
                 let mut cells: Vec<String> = row.as_row().cells().map(str::to_owned).collect();
                 self.set(&mut cells, edit)?;
                 let new = make_row(&cells)?;
-                let mut content = Vec::with_capacity(256);
-                self.source
-                    .head
-                    .layout
-                    .write_row(cells.iter().map(String::as_str), &mut content);
+                let bytes = self.bytes(span.clone())?;
+                let layout = &self.source.head.layout;
                 let changed = files::Edit {
                     at: span.start,
                     length: span.end - span.start,
-                    content,
+                    content: changed_row(&bytes, row.as_row(), &cells, layout),
                 };
                 Ok((changed, self.record(&new, edit)?))
             }
