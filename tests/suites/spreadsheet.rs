@@ -362,6 +362,20 @@ fn a_file_that_is_not_utf_8_is_told_how_it_becomes_one() {
     );
 }
 
+/// A pipe has nothing to read until a program writes to it, which a draft does not wait for.
+#[test]
+fn a_pipe_is_drafted_by_none() {
+    let house = House::new().file("data/readme.txt", "");
+    let pipe = house.path().join("data/prices.csv");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.expect("mkfifo runs").success());
+    let (code, _, err) = house.run(&["draft", "data/prices.csv"]);
+    assert!(
+        code == 1 && err.contains("prices.csv is a pipe or a device"),
+        "{err}"
+    );
+}
+
 /// A table behind a connection that only reads gets no tool that could not run; days are no list of choices.
 #[test]
 fn a_table_is_drafted_as_the_connection_lets_it() {

@@ -181,11 +181,19 @@ fn is_sqlite(file: &Path) -> anyhow::Result<bool> {
     use std::io::Read as _;
     let unreadable = || format!("{} cannot be opened", file.display());
     let mut head = Vec::new();
-    let opened = std::fs::File::open(file).with_context(unreadable)?;
-    if opened.metadata().with_context(unreadable)?.is_dir() {
+    // Before it is opened, which for a pipe waits until a program writes to it.
+    let metadata = std::fs::metadata(file).with_context(unreadable)?;
+    if metadata.is_dir() {
         anyhow::bail!("{} is a folder: name a file in it", file.display());
     }
-    opened
+    if !metadata.is_file() {
+        anyhow::bail!(
+            "{} is a pipe or a device: write what it has into a file, and name that",
+            file.display()
+        );
+    }
+    std::fs::File::open(file)
+        .with_context(unreadable)?
         .take(SQLITE_MAGIC.len() as u64)
         .read_to_end(&mut head)
         .with_context(unreadable)?;
