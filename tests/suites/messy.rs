@@ -209,3 +209,34 @@ async fn the_time_sheet_of_a_team() {
         json!({ "Entry ID": 1, "Day": "2026-10-01", "Person": "Ben", "Begin": "08:01:00", "Pause": "00:45:00", "Hours": "7.65" })
     );
 }
+
+/// A folder or a pipe has taken the place of the file. No argument is at fault, the file is named, and no call waits.
+#[tokio::test]
+async fn a_folder_or_a_pipe_in_place_of_the_file() {
+    let house = House::new().file("data/prices.csv", "id,price\n1,2.5\n");
+    let (gateway, _) = serve(&house, "data/prices.csv");
+    let client = Modern::new(gateway.url());
+    let file = house.path().join("data/prices.csv");
+    std::fs::remove_file(&file).expect("it was there");
+    for program in ["mkdir", "mkfifo"] {
+        let made = std::process::Command::new(program).arg(&file).status();
+        assert!(made.expect(program).success());
+        for (tool, arguments) in [
+            ("list_prices", json!({})),
+            ("get_price", json!({ "id": 1 })),
+            ("summarize_prices", json!({ "measures": ["count"] })),
+        ] {
+            let call = client.call(tool, arguments);
+            let result = tokio::time::timeout(Duration::from_secs(10), call).await;
+            let result = result.unwrap_or_else(|_| panic!("{tool} waits: {program}"));
+            let error = &result["structuredContent"];
+            assert_eq!(error["code"], "unavailable", "{program}: {result}");
+            assert_eq!(error["field"], Value::Null, "{program}: {result}");
+            let message = error["message"].as_str().unwrap_or_default();
+            assert!(message.contains("\"prices.csv\""), "{program}: {result}");
+        }
+        if program == "mkdir" {
+            std::fs::remove_dir(&file).expect("it is empty");
+        }
+    }
+}

@@ -22,6 +22,9 @@ async fn no_path_leaves_the_root() {
     symlink("../secret.csv", root.join("out.csv")).expect("linked");
     symlink(folder.path(), root.join("up")).expect("linked");
     symlink("sub/a.csv", root.join("link.csv")).expect("linked");
+    let mut make = std::process::Command::new("mkfifo");
+    let made = make.arg(root.join("pipe.csv")).status();
+    assert!(made.expect("mkfifo runs").success());
     let files = open(&root, true);
 
     assert_eq!(files.read("sub/a.csv", 2, 3).await.expect("read"), b"sid");
@@ -43,7 +46,8 @@ async fn no_path_leaves_the_root() {
         ("sub\\a.csv", "invalid"),
         ("a\0b", "invalid"),
         (".env", "invalid"),
-        ("sub", "invalid"),
+        ("sub", "not_found"),
+        ("pipe.csv", "not_found"),
         ("absent.csv", "not_found"),
         ("sub/a.csv/b", "not_found"),
     ] {

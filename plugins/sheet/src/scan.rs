@@ -13,7 +13,7 @@ use crate::indexed::{self, SheetSource};
 use crate::layout::{DelimitedLayout, is_separator_row};
 use crate::select::{RowCollector, SheetSelect};
 use crate::settings::{SheetFormat, SheetSettings};
-use crate::stream::{DelimitedParser, RowFlow, SheetProgress, read_pieces};
+use crate::stream::{DelimitedParser, RowFlow, SheetProgress, missing_file, read_pieces};
 use crate::table::{OwnedRow, SheetRow, SheetTable};
 use crate::workbook;
 
@@ -86,14 +86,7 @@ impl RowSink for RowCollector<'_> {
 
 /// Returns the version and size of the file.
 pub(crate) fn stat(settings: &SheetSettings) -> Result<Info, Error> {
-    files::stat(&settings.connection, &settings.path).map_err(|error| {
-        // A missing record is `not_found`; a missing file is another error.
-        if error.is("not_found") {
-            Error::unavailable(format!("There is no file {:?}.", settings.path))
-        } else {
-            error
-        }
-    })
+    files::stat(&settings.connection, &settings.path).map_err(|error| missing_file(settings, error))
 }
 
 fn from_index(

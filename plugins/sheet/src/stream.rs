@@ -38,7 +38,8 @@ pub(crate) fn read_pieces(
             &settings.path,
             offset,
             files::READ_MAX,
-        )?;
+        )
+        .map_err(|error| missing_file(settings, error))?;
         if piece.is_empty() {
             break;
         }
@@ -48,6 +49,17 @@ pub(crate) fn read_pieces(
         }
     }
     Ok(())
+}
+
+/// Returns the error for a call, where the file cannot be read: `not_found` is that of a record that is missing.
+pub(crate) fn missing_file(settings: &SheetSettings, error: Error) -> Error {
+    match error.is("not_found") {
+        true => Error::unavailable(format!(
+            "The file {:?} cannot be read: {}.",
+            settings.path, error.message
+        )),
+        false => error,
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

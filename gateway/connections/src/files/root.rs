@@ -13,7 +13,7 @@ use std::{
 
 use cap_std::{
     ambient_authority,
-    fs::{Dir, File, Metadata, MetadataExt as _},
+    fs::{Dir, File, Metadata, MetadataExt as _, OpenOptions, OpenOptionsExt as _},
 };
 use parking_lot::Mutex;
 
@@ -144,20 +144,22 @@ impl OpenRoot {
         }
     }
 
-    /// Opens a regular file only: a pipe would block, and a device is no table.
+    /// Opens a regular file only: a pipe would block, and a device is no table. Whatever else has the name, there is no file.
     pub(super) fn file(&self, path: &RootedPath) -> Result<File, ConnectionError> {
         if !self.metadata(path)?.is_file() {
-            return Err(ConnectionError::new(
-                FailureCode::InvalidArguments,
-                "the path does not name a file",
-            )
-            .field("path"));
+            return Err(no_file());
         }
-        if self.private.is_empty() {
-            return self.folder.open(path.as_path()).map_err(failed);
+        let file = if self.private.is_empty() {
+            open_at_once(&self.folder, path.as_path())
+        } else {
+            let (folder, name) = self.place(path)?;
+            open_itself(&folder, &name)
+        };
+        let file = file.map_err(failed)?;
+        match file.metadata().map_err(failed)?.is_file() {
+            true => Ok(file),
+            false => Err(no_file()),
         }
-        let (folder, name) = self.place(path)?;
-        open_itself(&folder, &name).map_err(failed)
     }
 
     /// Returns the folder the file really lies in and its name there: a link to a file stays a link.
@@ -225,10 +227,28 @@ fn private() -> ConnectionError {
     )
 }
 
+fn no_file() -> ConnectionError {
+    ConnectionError::new(
+        FailureCode::NotFound,
+        "there is a folder or a pipe of this name, and no file",
+    )
+}
+
+/// Opens what has this name for reading, without waiting: a pipe that has just taken the name of a file has no writer.
+fn open_at_once(folder: &Dir, path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).custom_flags(libc::O_NONBLOCK);
+    match folder.open_with(path, &options) {
+        // Another program has a lease on it, as there are on regular files alone, and gives it back soon.
+        Err(error) if error.kind() == ErrorKind::WouldBlock => folder.open(path),
+        opened => opened,
+    }
+}
+
 /// Opens the file that has this name, and none that a link of this name leads to.
 pub(super) fn open_itself(folder: &Dir, name: &Path) -> io::Result<File> {
     for _ in 0..ATTEMPTS_MAX {
-        let file = folder.open(name)?;
+        let file = open_at_once(folder, name)?;
         let named = folder.symlink_metadata(name)?;
         if identity(&named) == identity(&file.metadata()?) {
             return Ok(file);
@@ -242,4 +262,30 @@ pub(super) fn open_itself(folder: &Dir, name: &Path) -> io::Result<File> {
 
 fn identity(metadata: &Metadata) -> Identity {
     (metadata.dev(), metadata.ino())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{process::Command, sync::mpsc, thread, time::Duration};
+
+    use super::*;
+
+    /// A pipe takes the name of a file between the look at it and its opening. Nothing waits for a program that writes to it.
+    #[test]
+    fn a_pipe_is_opened_at_once() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let made = Command::new("mkfifo")
+            .arg(folder.path().join("a.csv"))
+            .status();
+        assert!(made.expect("mkfifo runs").success());
+        let (done, opened) = mpsc::channel();
+        thread::spawn(move || {
+            let root = Dir::open_ambient_dir(folder.path(), ambient_authority());
+            let root = root.expect("a folder");
+            let file = open_itself(&root, Path::new("a.csv")).expect("a pipe");
+            let _ = done.send(file.metadata().expect("metadata").is_file());
+        });
+        let is_file = opened.recv_timeout(Duration::from_secs(10));
+        assert_eq!(is_file, Ok(false), "the opening waits for a writer");
+    }
 }
