@@ -240,3 +240,20 @@ async fn a_folder_or_a_pipe_in_place_of_the_file() {
         }
     }
 }
+
+/// Workbooks as no spreadsheet program saves them, which a few bytes make huge.
+#[test]
+fn workbooks_that_no_program_saves() {
+    let repeated = include_bytes!("../../plugins/sheet/tests/repeated.ods");
+    for (file, bytes, part) in [
+        (
+            "data/stock.ods",
+            repeated.as_slice(),
+            "The sheet \"S\" has cells behind row 1048576",
+        ),
+    ] {
+        let house = House::new().file(file, bytes);
+        let (code, _, err) = house.run(&["draft", file]);
+        assert!(code == 1 && err.contains(part), "{file}: {err}");
+    }
+}

@@ -1,6 +1,7 @@
 //! XLSX and ODS: one sheet of a workbook as a table of text.
 
 mod error_cells;
+mod extent;
 mod formulas;
 mod time;
 mod unknown_errors;
@@ -60,6 +61,7 @@ pub(crate) fn load(settings: &SheetSettings, info: &Info) -> Result<SheetTable, 
     let file = Cursor::new(&bytes[..]);
     let (range, mut notes) = match settings.format {
         SheetFormat::Workbook("ODS") => {
+            extent::check(&bytes)?;
             let mut workbook: Ods<_> = Ods::new(file).map_err(|error| broken("ODS", &error))?;
             let sheets = workbook.sheets_metadata().to_vec();
             let mut uncomputed = None;
@@ -98,6 +100,7 @@ pub(crate) fn parts(settings: &SheetSettings, info: &Info) -> Result<Vec<SourceP
     let file = Cursor::new(&bytes[..]);
     Ok(match settings.format {
         SheetFormat::Workbook("ODS") => {
+            extent::check(&bytes)?;
             let mut workbook: Ods<_> = Ods::new(file).map_err(|error| broken("ODS", &error))?;
             let sheets = workbook.sheets_metadata().to_vec();
             judge_sheets(&sheets, settings, |name, rows| {

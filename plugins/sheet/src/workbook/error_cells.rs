@@ -13,7 +13,7 @@ use super::broken;
 use super::formulas::UncomputedFormulas;
 
 /// The attributes in which a cell has its value.
-const VALUES: [&str; 5] = [
+pub(super) const VALUES: [&str; 5] = [
     "office:value",
     "office:string-value",
     "office:date-value",
@@ -122,12 +122,13 @@ fn is_uncomputed(tag: &BytesStart<'_>) -> bool {
         && !VALUES.iter().any(|name| attribute(tag, name).is_some())
 }
 
-fn repeats(tag: &BytesStart<'_>, name: &str) -> u32 {
-    let number = attribute(tag, name).and_then(|number| number.parse().ok());
-    number.unwrap_or(1)
+/// Returns how many rows or columns an element stands for.
+pub(super) fn repeats(tag: &BytesStart<'_>, name: &str) -> u32 {
+    let number = attribute(tag, name).and_then(|number| number.parse::<u64>().ok());
+    number.map_or(1, |number| u32::try_from(number).unwrap_or(u32::MAX))
 }
 
-fn attribute(tag: &BytesStart<'_>, name: &str) -> Option<String> {
+pub(super) fn attribute(tag: &BytesStart<'_>, name: &str) -> Option<String> {
     let attribute = tag.try_get_attribute(name).ok().flatten()?;
     let value = attribute.normalized_value(XmlVersion::Implicit1_0).ok()?;
     Some(value.into_owned())

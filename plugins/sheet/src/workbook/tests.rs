@@ -381,11 +381,15 @@ fn whole_numbers_of_more_than_15_digits_are_noted() {
     }
 }
 
-/// Reads the notes on an ODS workbook of one sheet with these rows.
-fn ods_notes(rows: &str) -> Vec<String> {
+/// Describes an ODS workbook of sheets with these names and rows.
+fn described_ods(sheets: &[(&str, &str)]) -> Result<Shape, Error> {
     let of = "urn:oasis:names:tc:opendocument:xmlns";
+    let sheet = |(name, rows): &(&str, &str)| {
+        format!(r#"<table:table table:name="{name}">{rows}</table:table>"#)
+    };
+    let sheets: String = sheets.iter().map(sheet).collect();
     let content = format!(
-        r#"<office:document-content xmlns:office="{of}:office:1.0" xmlns:table="{of}:table:1.0" xmlns:text="{of}:text:1.0"><office:body><office:spreadsheet><table:table table:name="S">{rows}</table:table></office:spreadsheet></office:body></office:document-content>"#
+        r#"<office:document-content xmlns:office="{of}:office:1.0" xmlns:table="{of}:table:1.0" xmlns:text="{of}:text:1.0"><office:body><office:spreadsheet>{sheets}</office:spreadsheet></office:body></office:document-content>"#
     );
     let mime = "application/vnd.oasis.opendocument.spreadsheet";
     let mut archive = ZipWriter::new(Cursor::new(Vec::new()));
@@ -402,7 +406,77 @@ fn ods_notes(rows: &str) -> Vec<String> {
     testing::reset();
     crate::cache::make_room(crate::cache::BYTES_MAX);
     files::put("data", "x.ods", archive.finish().unwrap().into_inner());
-    SheetAdapter::describe(&settings("x.ods")).unwrap().notes
+    SheetAdapter::describe(&settings("x.ods"))
+}
+
+/// Reads the notes on an ODS workbook of one sheet with these rows.
+fn ods_notes(rows: &str) -> Vec<String> {
+    described_ods(&[("S", rows)]).unwrap().notes
+}
+
+/// A few bytes of ODS stand for a billion cells, which are refused before they are made. Empty ones at the end count for nothing.
+#[test]
+fn repeated_cells_of_ods_are_counted_before_they_are_made() {
+    let cell = |text: &str, times: &str| {
+        format!(
+            r#"<table:table-cell office:value-type="string" {times}><text:p>{text}</text:p></table:table-cell>"#
+        )
+    };
+    let columns = r#"table:number-columns-repeated="1000000000""#;
+    let none = format!("<table:table-cell {columns}/>");
+    let row = |cells: &str| format!("<table:table-row>{cells}</table:table-row>");
+    let billion = |cells: &str| {
+        format!(
+            r#"<table:table-row table:number-rows-repeated="1000000000">{cells}</table:table-row>"#
+        )
+    };
+    let pair = cell("a", "") + &cell("b", "");
+    let far = row(&(none.replace("1000000000", "16382") + &cell("a", "")));
+    let table = row(&(cell("id", "") + &cell("name", ""))) + &row(&pair);
+    for (rows, expected) in [
+        (table.clone() + &billion(&none), None),
+        (table.clone() + &row(&(pair.clone() + &none)), None),
+        (table.clone() + &billion(&pair), Some("behind row 1048576")),
+        (
+            table.clone() + &billion(&none) + &row(&pair),
+            Some("behind row 1048576"),
+        ),
+        (billion(&none) + &table, Some("behind row 1048576")),
+        (
+            table.clone() + &row(&cell("a", columns)),
+            Some("column 16384"),
+        ),
+        (
+            table.clone() + &billion(&pair).replace("1000000000", "900000"),
+            Some("more than 1000000 cells"),
+        ),
+        (
+            table.clone() + &far.repeat(99),
+            Some("more than 1000000 cells"),
+        ),
+    ] {
+        let described = described_ods(&[("Wide", rows.as_str())]);
+        match expected {
+            None => {
+                let keys: Vec<String> = described
+                    .expect("a table")
+                    .fields
+                    .into_iter()
+                    .map(|field| field.key)
+                    .collect();
+                assert_eq!(keys, ["id", "name"]);
+            }
+            Some(expected) => {
+                let error = described.map(|_| ()).expect_err(expected);
+                assert!(
+                    error.is("unsupported")
+                        && error.message.contains("\"Wide\"")
+                        && error.message.contains(expected),
+                    "{error}"
+                );
+            }
+        }
+    }
 }
 
 /// A formula whose result is an empty text or an error has been computed.
