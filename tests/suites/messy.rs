@@ -241,15 +241,21 @@ async fn a_folder_or_a_pipe_in_place_of_the_file() {
     }
 }
 
-/// Workbooks as no spreadsheet program saves them, which a few bytes make huge.
+/// Workbooks as no spreadsheet program saves them, which a few bytes make huge or unclear.
 #[test]
 fn workbooks_that_no_program_saves() {
     let repeated = include_bytes!("../../plugins/sheet/tests/repeated.ods");
+    let twice = include_bytes!("../../plugins/sheet/tests/twice.xlsx");
     for (file, bytes, part) in [
         (
             "data/stock.ods",
             repeated.as_slice(),
             "The sheet \"S\" has cells behind row 1048576",
+        ),
+        (
+            "data/stock.xlsx",
+            twice.as_slice(),
+            "several sheets of the name \"S\"",
         ),
     ] {
         let house = House::new().file(file, bytes);

@@ -134,6 +134,9 @@ fn judge_sheets(
         let left_out = match (sheet.typ == SheetType::WorkSheet, sheet.visible) {
             _ if at >= SHEETS_MAX => Some(format!("{SHEETS_MAX} sheets are looked at")),
             (false, _) => Some("it has no cells of its own, such as a chart".to_owned()),
+            _ if count_named(sheets, &sheet.name) > 1 => {
+                Some("another sheet has the same name".to_owned())
+            }
             (true, SheetVisible::Visible) => why_no_table(settings, read(&sheet.name, rows)),
             (true, _) => Some("it is hidden".to_owned()),
         };
@@ -191,9 +194,10 @@ fn choose_sheet(
     mut read: impl FnMut(&str) -> Result<Range<Data>, Error>,
 ) -> Result<(Range<Data>, Vec<String>), Error> {
     if let Some(name) = &settings.sheet {
-        return match sheets.iter().any(|sheet| sheet.name == *name) {
-            true => Ok((read(name)?, Vec::new())),
-            false => {
+        return match count_named(sheets, name) {
+            1 => Ok((read(name)?, Vec::new())),
+            2.. => Err(named_twice(name)),
+            0 => {
                 let known: Vec<&str> = sheets.iter().map(|sheet| sheet.name.as_str()).collect();
                 let known = known.join(", ");
                 Err(Error::source_changed(format!(
@@ -204,6 +208,9 @@ fn choose_sheet(
         };
     }
     for sheet in sheets.iter().filter(|sheet| is_table(sheet)) {
+        if count_named(sheets, &sheet.name) > 1 {
+            return Err(named_twice(&sheet.name));
+        }
         let range = read(&sheet.name)?;
         if !range.is_empty() {
             return Ok((range, note_sheets(sheets, &sheet.name)));
@@ -211,6 +218,17 @@ fn choose_sheet(
     }
     Err(Error::upstream_error(
         "The workbook has no visible sheet with cells; name one by `sheet`.",
+    ))
+}
+
+fn count_named(sheets: &[Sheet], name: &str) -> usize {
+    sheets.iter().filter(|sheet| sheet.name == name).count()
+}
+
+/// Returns the error for a name that several sheets have, as spreadsheet programs let no two: either could be meant.
+fn named_twice(name: &str) -> Error {
+    Error::upstream_error(format!(
+        "The workbook has several sheets of the name {name:?}; give each a name of its own."
     ))
 }
 

@@ -479,6 +479,43 @@ fn repeated_cells_of_ods_are_counted_before_they_are_made() {
     }
 }
 
+/// Of two sheets of one name the first of XLSX was read, and the last of ODS.
+#[test]
+fn two_sheets_of_one_name_are_refused() {
+    let row = |cells: [&str; 2]| {
+        let cell = |text: &str| {
+            format!(
+                r#"<table:table-cell office:value-type="string"><text:p>{text}</text:p></table:table-cell>"#
+            )
+        };
+        format!(
+            "<table:table-row>{}</table:table-row>",
+            cells.map(cell).concat()
+        )
+    };
+    let table = row(["id", "name"]) + &row(["1", "a"]);
+    let table = table.as_str();
+    let error = described_ods(&[("S", table), ("S", table)])
+        .map(|_| ())
+        .expect_err("two sheets");
+    assert!(
+        error.is("upstream_error") && error.message.contains("several sheets of the name \"S\""),
+        "{error}"
+    );
+    // The name of another sheet can still be given.
+    let shape = described_ods(&[("A", table), ("S", table), ("S", table)]).expect("a table");
+    let left_out: Vec<_> = shape
+        .parts
+        .iter()
+        .map(|part| part.left_out.as_deref())
+        .collect();
+    let same = Some("another sheet has the same name");
+    assert_eq!(left_out, [None, same, same]);
+    let named = r#"{"connection":"data","path":"x.ods","sheet":"S"}"#;
+    let error = SheetAdapter::describe(named).map(|_| ()).expect_err("two");
+    assert!(error.message.contains("\"S\""), "{error}");
+}
+
 /// A formula whose result is an empty text or an error has been computed.
 #[test]
 fn formulas_of_ods_that_were_never_computed_are_noted() {
