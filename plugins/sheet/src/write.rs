@@ -510,7 +510,8 @@ impl<'c> SheetContent<'c> {
     }
 
     /// Returns a row's bytes without the line ends around it. A cell in quotes may itself begin or end with one, but then a
-    /// quote is outside it.
+    /// quote is outside it. The span of a last row may count a line end that the file does not have: indexes are built as if it
+    /// had one.
     fn trimmed(&self, span: &Range<u64>) -> Result<Range<u64>> {
         let is_line_end = |byte: &u8| matches!(byte, b'\r' | b'\n');
         let row = self.bytes(span.clone())?;
@@ -520,7 +521,7 @@ impl<'c> SheetContent<'c> {
             .rev()
             .take_while(|byte| is_line_end(byte))
             .count();
-        Ok(span.start + before as u64..span.end - after as u64)
+        Ok(span.start + before as u64..span.start + (row.len() - after) as u64)
     }
 
     /// Returns all recorded columns of a row.

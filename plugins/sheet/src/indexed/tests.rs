@@ -6,7 +6,8 @@ use weir_plugin_sdk::shape::TextFormat;
 use weir_plugin_sdk::summary::{SummaryFunction, SummaryGroup, SummaryMeasure};
 use weir_plugin_sdk::testing::{self, files, index};
 use weir_plugin_sdk::{
-    Adapter, Comparison, Condition, Error, Order, Page, Query, Shape, SummaryPage, SummaryQuery,
+    Adapter, Change, Comparison, Condition, Error, Order, Page, Query, Shape, SummaryPage,
+    SummaryQuery, Verb,
 };
 
 use crate::SheetAdapter;
@@ -202,6 +203,36 @@ fn a_lookup_reads_its_row_and_little_else() {
         "one row is read"
     );
     assert!(index::asked().is_empty());
+}
+
+/// The index counts a line end behind the last row, and the file has none.
+#[test]
+fn the_last_row_without_a_line_end_is_changed() {
+    let record = |members: Value| members.as_object().expect("an object").clone();
+    for (verb, values, expected) in [
+        (Verb::Update, json!({ "n": "z" }), "id,n\r\n1,a\r\n2,z"),
+        (Verb::Delete, json!({}), "id,n\r\n1,a"),
+    ] {
+        testing::reset();
+        files::put("data", "x.csv", "id,n\r\n1,a\r\n2,b");
+        let sheet = open("always", |_| ());
+        let query = Query {
+            conditions: vec![Condition::new("id", Comparison::Equals, 2)],
+            limit: 2,
+            ..Query::default()
+        };
+        walk(&sheet, &query).unwrap();
+        let ranges = index::ranges();
+        let change = Change {
+            key: record(json!({ "id": 2 })),
+            record: record(values),
+            ..Change::new(verb)
+        };
+        sheet.write(&change).unwrap();
+        assert!(index::ranges() > ranges, "the row is found by the index");
+        let content = files::content("data", "x.csv").unwrap();
+        assert_eq!(String::from_utf8(content).unwrap(), expected);
+    }
 }
 
 /// A list goes along the order until its page is full, or takes the rows that meet a condition.
