@@ -1,6 +1,8 @@
 //! The admin API beyond contracts and keys: plugins, sources, trial calls, the trail, and the whole of it by its own
 //! description.
 
+mod operators;
+
 use std::{
     net::TcpListener,
     path::Path,

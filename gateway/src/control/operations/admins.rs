@@ -133,16 +133,24 @@ pub async fn revoke(control: &ControlPlane, id: &str, by: &str) -> OperationResu
     }
     let is_operator = |row: &&AdminRow| row.role == Role::Operator && row.revoked_ms.is_none();
     if is_operator(&key) && admins.iter().filter(is_operator).count() == 1 {
-        let detail = format!(
-            "`{id}` is the last key of an operator, and no one else could make another one: make that first \
-             (POST /v1/admins, `weir admins create`)"
-        );
-        return Err(OperationError::new(FailureKind::Conflict, detail));
+        return Err(last_operator(id));
     }
-    control
-        .gateway()
-        .audit()
-        .admin(AdminAct::KeyRevoke, id, None, by, None)?;
-    control.state().revoke_admin(id, now_ms()).await?;
-    Ok(())
+    let audit = control.gateway().audit();
+    audit.admin(AdminAct::KeyRevoke, id, None, by, None)?;
+    if control.state().revoke_spare_admin(id, now_ms()).await? {
+        return Ok(());
+    }
+    // The others were revoked since they were read.
+    let refusal = last_operator(id);
+    let detail = serde_json::Map::from_iter([("failed".to_owned(), refusal.to_string().into())]);
+    audit.admin(AdminAct::KeyRevoke, id, None, by, Some(&detail))?;
+    Err(refusal)
+}
+
+fn last_operator(id: &str) -> OperationError {
+    let detail = format!(
+        "`{id}` is the last key of an operator, and no one else could make another one: make that first \
+         (POST /v1/admins, `weir admins create`)"
+    );
+    OperationError::new(FailureKind::Conflict, detail)
 }

@@ -2,10 +2,12 @@
 
 use super::GatewayState;
 use crate::{
-    AdminRow, KeyRow, StateError,
+    AdminRow, KeyRow, Role, StateError,
     columns::from_row,
-    engine::{StateChange, sql},
+    engine::{QueryTarget, StateChange, sql},
 };
+
+const REVOKE_ADMIN: &str = "UPDATE admins SET revoked_ms = coalesce(revoked_ms, $1) WHERE id = $2";
 
 from_row!(KeyRow {
     id,
@@ -91,7 +93,7 @@ impl GatewayState {
     /// Revokes one key alone. A key revoked before keeps its time.
     pub async fn revoke_key(&self, id: &str, at_ms: i64) -> Result<(), StateError> {
         let update = "UPDATE keys SET revoked_ms = coalesce(revoked_ms, $1) WHERE id = $2";
-        self.revoke(update, "key", id, at_ms).await
+        revoke(update, "key", id, at_ms, &self.engine).await
     }
 
     /// Returns all admin keys, the oldest first, revoked ones too.
@@ -122,28 +124,41 @@ impl GatewayState {
         Ok(true)
     }
 
-    /// Revokes an admin key. A key revoked before keeps its time. `Err` is [`StateError::Unknown`] where there is none.
+    /// Revokes an admin key, also the last one of an operator. A key revoked before keeps its time. `Err` is
+    /// [`StateError::Unknown`] where there is none.
     pub async fn revoke_admin(&self, id: &str, at_ms: i64) -> Result<(), StateError> {
-        let update = "UPDATE admins SET revoked_ms = coalesce(revoked_ms, $1) WHERE id = $2";
-        self.revoke(update, "admin key", id, at_ms).await
+        revoke(REVOKE_ADMIN, "admin key", id, at_ms, &self.engine).await
     }
 
-    async fn revoke(
-        &self,
-        update: &'static str,
-        kind: &'static str,
-        id: &str,
-        at_ms: i64,
-    ) -> Result<(), StateError> {
-        let revoked = sql(update)
-            .bind(at_ms)
-            .bind(id)
-            .execute(&self.engine)
+    /// Revokes an admin key like [`revoke_admin`](Self::revoke_admin), unless it is the last one of an operator: `false`. Of the
+    /// last ones that processes revoke at once, one stays.
+    pub async fn revoke_spare_admin(&self, id: &str, at_ms: i64) -> Result<bool, StateError> {
+        let mut change = self.change().await?;
+        let query = "SELECT id FROM admins WHERE role = $1 AND revoked_ms IS NULL LIMIT 2";
+        let operators: Vec<String> = sql(query)
+            .bind(Role::Operator)
+            .fetch_values(&mut change)
             .await?;
-        match revoked {
-            0 => Err(StateError::Unknown(kind)),
-            _ => Ok(()),
+        if operators == [id] {
+            return Ok(false);
         }
+        revoke(REVOKE_ADMIN, "admin key", id, at_ms, &mut change).await?;
+        change.commit().await?;
+        Ok(true)
+    }
+}
+
+async fn revoke<'t>(
+    update: &'static str,
+    kind: &'static str,
+    id: &str,
+    at_ms: i64,
+    target: impl Into<QueryTarget<'t>>,
+) -> Result<(), StateError> {
+    let revoked = sql(update).bind(at_ms).bind(id).execute(target).await?;
+    match revoked {
+        0 => Err(StateError::Unknown(kind)),
+        _ => Ok(()),
     }
 }
 

@@ -262,6 +262,50 @@ pub(crate) async fn the_first_admin_is_made_once(place: &Place) {
     assert_eq!(one.admins().await.expect("read").len(), 1);
 }
 
+/// Two operators that revoke each other at the same moment do not lock everyone out.
+pub(crate) async fn of_the_last_operators_that_are_revoked_at_once_one_stays(place: &Place) {
+    let (one, two) = (place.open().await, place.open().await);
+    let admin = |id: String, role| AdminRow {
+        name: id.clone(),
+        id,
+        secret_hash: vec![2; 32],
+        role,
+        approves: false,
+        created_ms: 1,
+        created_by: "test".into(),
+        revoked_ms: None,
+    };
+    one.add_admin(&admin("vic".into(), Role::Viewer))
+        .await
+        .expect("added");
+    one.add_admin(&admin("op0".into(), Role::Operator))
+        .await
+        .expect("added");
+    let mut last = "op0".to_owned();
+    for number in 1..=20 {
+        let next = format!("op{number}");
+        one.add_admin(&admin(next.clone(), Role::Operator))
+            .await
+            .expect("added");
+        let (left, right) = tokio::join!(
+            one.revoke_spare_admin(&last, number),
+            two.revoke_spare_admin(&next, number),
+        );
+        let (left, right) = (left.expect("asked"), right.expect("asked"));
+        assert!(left ^ right, "{last}: {left}, {next}: {right}");
+        if left {
+            last = next;
+        }
+    }
+    assert!(one.revoke_spare_admin("vic", 30).await.expect("asked"));
+    assert!(!one.revoke_spare_admin(&last, 31).await.expect("asked"));
+    let unknown = one.revoke_spare_admin("unknown", 32).await;
+    assert!(unknown.is_err(), "{unknown:?}");
+    let rows = one.admins().await.expect("read");
+    let left: Vec<_> = rows.iter().filter(|row| row.revoked_ms.is_none()).collect();
+    assert!(left.len() == 1 && left[0].id == last, "{left:?}");
+}
+
 /// An admin that makes a new draft every few seconds does not fill the disk with undecided drafts.
 pub(crate) async fn of_superseded_drafts_the_newest_are_kept(place: &Place) {
     let state = place.open().await;
