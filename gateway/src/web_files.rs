@@ -4,6 +4,7 @@
 use std::sync::OnceLock;
 
 use axum::{
+    body::Bytes,
     http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header},
     response::{IntoResponse as _, Response},
 };
@@ -20,6 +21,12 @@ pub struct WebFile {
     pub compressed: Option<&'static [u8]>,
 }
 
+/// A file with its content, which the first client without brotli has unpacked. All that were built in are 2 MB together.
+pub(crate) struct ServedFile {
+    file: &'static WebFile,
+    unpacked: OnceLock<Bytes>,
+}
+
 /// The time for which a browser keeps a file.
 #[derive(Clone, Copy)]
 pub(crate) enum FileCaching {
@@ -29,21 +36,21 @@ pub(crate) enum FileCaching {
     Keep,
 }
 
-static FILES: OnceLock<&[WebFile]> = OnceLock::new();
+static FILES: OnceLock<Vec<ServedFile>> = OnceLock::new();
 
 /// Takes the files that were built into the program. A second call changes nothing.
 pub fn embed_web_files(files: &'static [WebFile]) {
-    FILES.get_or_init(|| files);
+    FILES.get_or_init(|| files.iter().map(ServedFile::new).collect());
 }
 
 /// Returns the file of that path.
-pub(crate) fn find_file(path: &str) -> Option<&'static WebFile> {
-    FILES.get()?.iter().find(|file| file.path == path)
+pub(crate) fn find_file(path: &str) -> Option<&'static ServedFile> {
+    FILES.get()?.iter().find(|served| served.file.path == path)
 }
 
 /// Returns the name of the one file in a folder that ends so; `None` where the program was built without it.
 pub(crate) fn find_name(folder: &str, end: &str) -> Option<&'static str> {
-    let mut paths = FILES.get()?.iter().map(|file| file.path);
+    let mut paths = FILES.get()?.iter().map(|served| served.file.path);
     paths.find_map(|path| {
         let name = path.strip_prefix(folder)?.strip_prefix('/')?;
         name.ends_with(end).then_some(name)
@@ -52,11 +59,12 @@ pub(crate) fn find_name(folder: &str, end: &str) -> Option<&'static str> {
 
 /// Answers with a file, or that the client has it already.
 pub(crate) fn serve_file(
-    file: &'static WebFile,
+    served: &ServedFile,
     headers: &HeaderMap,
     caching: FileCaching,
     protection: [(HeaderName, HeaderValue); 4],
 ) -> Response {
+    let file = served.file;
     let compressed = file.compressed.filter(|_| takes_brotli(headers));
     let tag = format!(
         "\"{}{}\"",
@@ -86,7 +94,24 @@ pub(crate) fn serve_file(
             let encoding = [(header::CONTENT_ENCODING, HeaderValue::from_static("br"))];
             (protection, common, kind, encoding, compressed).into_response()
         }
-        None => (protection, common, kind, file.content.read()).into_response(),
+        None => (protection, common, kind, served.unpack()).into_response(),
+    }
+}
+
+impl ServedFile {
+    fn new(file: &'static WebFile) -> Self {
+        Self {
+            file,
+            unpacked: OnceLock::new(),
+        }
+    }
+
+    /// Returns the content, which is unpacked once and not for each request.
+    fn unpack(&self) -> Bytes {
+        let unpacked = self
+            .unpacked
+            .get_or_init(|| self.file.content.read().into());
+        unpacked.clone()
     }
 }
 
@@ -158,7 +183,32 @@ fn is_known(headers: &HeaderMap, tag: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use weir_files::embedded::compress;
+
     use super::*;
+
+    /// A request without brotli costs no more than one with it.
+    #[tokio::test]
+    async fn a_file_is_unpacked_once_for_all_requests() {
+        let content = b"let field = 1;\n".repeat(1000);
+        let packed: &'static [u8] = Box::leak(compress(&content).into_boxed_slice());
+        let file: &'static WebFile = Box::leak(Box::new(WebFile {
+            path: "assets/form.js",
+            digest: "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
+            content: EmbeddedFile::new(content.len(), packed),
+            compressed: None,
+        }));
+        let served = ServedFile::new(file);
+        let fetch = async || {
+            let headers = HeaderMap::new();
+            let response = serve_file(&served, &headers, FileCaching::Keep, protection("p"));
+            let body = axum::body::to_bytes(response.into_body(), usize::MAX).await;
+            body.expect("a body in memory")
+        };
+        let (first, second) = (fetch().await, fetch().await);
+        assert_eq!(first, content);
+        assert_eq!(first.as_ptr(), second.as_ptr(), "the same memory");
+    }
 
     #[test]
     fn brotli_is_sent_to_those_that_take_it() {
