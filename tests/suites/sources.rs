@@ -455,6 +455,20 @@ async fn a_file_is_put_in_whole_or_not_at_all() {
             "{outside}: {status} {refused}"
         );
     }
+    for (below, folder) in [
+        ("sub/new.csv", "sub"),
+        ("people/sub/deep/new.csv", "people/sub"),
+        ("people/people.csv/new.csv", "people/people.csv"),
+    ] {
+        let path = format!("/v1/files/data/{below}");
+        let (status, refused) = editor.ask("PUT", &path, new).await;
+        let detail = format!("there is no folder `{folder}`, and none is made");
+        assert_eq!((status, &refused["detail"]), (404, &json!(detail)));
+    }
+    let long = format!("/v1/files/data/{}.csv", "x".repeat(300));
+    let (status, refused) = editor.ask("PUT", &long, new).await;
+    let detail = refused["detail"].as_str().unwrap_or_default();
+    assert!(status == 422 && detail.contains("longer"), "{refused}");
     tokio::time::sleep(Duration::from_millis(50)).await;
     assert_eq!(
         std::fs::read_to_string(&file).expect("there"),

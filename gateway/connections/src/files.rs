@@ -293,6 +293,10 @@ fn failed(error: io::Error) -> ConnectionError {
         ErrorKind::NotADirectory | ErrorKind::IsADirectory => {
             (FailureCode::NotFound, "there is no such file")
         }
+        ErrorKind::InvalidFilename => (
+            FailureCode::InvalidArguments,
+            "a name in the path is longer than the disk takes",
+        ),
         _ => (FailureCode::UpstreamError, "the file cannot be used"),
     };
     ConnectionError::new(code, message).details(error)

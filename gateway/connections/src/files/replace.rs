@@ -41,7 +41,9 @@ pub(super) fn replace(
     if_version: Option<&str>,
     content: FileContent<'_>,
 ) -> Result<String, ConnectionError> {
-    let (folder, name) = root.place(path)?;
+    let (folder, name) = root
+        .place(path)
+        .map_err(|error| name_folder(root, path, error))?;
     if folder
         .metadata(&name)
         .is_ok_and(|metadata| !metadata.is_file())
@@ -92,6 +94,18 @@ pub(super) fn replace(
         versions.written(path, file, modified, &version);
     }
     Ok(version)
+}
+
+/// Names the folder that is not there: the file itself may be new.
+fn name_folder(root: &OpenRoot, path: &RootedPath, error: ConnectionError) -> ConnectionError {
+    let Some(folder) = root.missing_folder(path) else {
+        return error;
+    };
+    let message = format!(
+        "there is no folder `{}`, and none is made",
+        folder.display()
+    );
+    ConnectionError { message, ..error }.field("path")
 }
 
 fn changed() -> ConnectionError {

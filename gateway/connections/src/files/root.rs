@@ -180,6 +180,17 @@ impl OpenRoot {
         Ok((folder, name))
     }
 
+    /// Returns the first folder on the way to a file that is not there.
+    pub(super) fn missing_folder<'p>(&self, path: &'p RootedPath) -> Option<&'p Path> {
+        let mut folders: Vec<&Path> = path.as_path().ancestors().skip(1).collect();
+        folders.reverse();
+        let is_missing = |folder: &&Path| {
+            let opened = self.folder(folder);
+            opened.is_err_and(|error| error.code == FailureCode::NotFound)
+        };
+        folders.into_iter().find(is_missing)
+    }
+
     /// Opens a folder beneath the root; the empty path is the root itself.
     pub(super) fn folder(&self, path: &Path) -> Result<Dir, ConnectionError> {
         if path == Path::new("") {
