@@ -2,6 +2,7 @@
 //! description.
 
 mod operators;
+mod requests;
 
 use std::{
     net::TcpListener,

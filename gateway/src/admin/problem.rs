@@ -5,7 +5,8 @@ use std::{future::Future, time::Duration};
 use axum::{
     Json,
     extract::{
-        FromRequest, FromRequestParts, Path, Query, Request,
+        FromRequest, FromRequestParts, Path, Query, RawPathParams, Request,
+        path::ErrorKind,
         rejection::{JsonRejection, PathRejection, QueryRejection},
     },
     http::{HeaderValue, StatusCode, header, request::Parts},
@@ -175,9 +176,42 @@ impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for PathPar
     type Rejection = AdminProblem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, AdminProblem> {
-        let Path(place) = Path::from_request_parts(parts, state).await?;
-        Ok(Self(place))
+        match Path::from_request_parts(parts, state).await {
+            Ok(Path(place)) => Ok(Self(place)),
+            Err(refused) => {
+                let params = RawPathParams::from_request_parts(parts, state).await.ok();
+                Err(name_param(&refused, params.as_ref()).unwrap_or_else(|| refused.into()))
+            }
+        }
     }
+}
+
+/// Refuses a part of a path that is no number where one is wanted, by the name that the document has for it.
+fn name_param(refused: &PathRejection, params: Option<&RawPathParams>) -> Option<AdminProblem> {
+    let PathRejection::FailedToDeserializePathParams(failed) = refused else {
+        return None;
+    };
+    let (index, value, kind) = match failed.kind() {
+        ErrorKind::ParseErrorAtIndex {
+            index,
+            value,
+            expected_type,
+        } => (*index, value, *expected_type),
+        ErrorKind::ParseError {
+            value,
+            expected_type,
+        } => (0, value, *expected_type),
+        _ => return None,
+    };
+    let (name, _) = params?.iter().nth(index)?;
+    let wanted = match kind {
+        "u32" => "a whole number of 0 to 4294967295",
+        "i64" => "a whole number of at most 64 bits",
+        other => other,
+    };
+    let shown = shorten(value, NAME_MAX_CHARS);
+    let detail = format!("`{name}` in the path must be {wanted}, not `{shown}`");
+    Some(AdminProblem::new(StatusCode::BAD_REQUEST, detail))
 }
 
 impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for QueryParams<T> {
