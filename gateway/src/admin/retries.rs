@@ -9,7 +9,7 @@ use std::{
 use axum::{
     body::{Body, Bytes},
     extract::{FromRequestParts as _, Request, State as Shared},
-    http::{HeaderValue, Method, StatusCode, header},
+    http::{HeaderMap, HeaderValue, Method, StatusCode, header},
     middleware::Next,
     response::{IntoResponse as _, Response},
 };
@@ -21,10 +21,12 @@ use super::{AdminContext, AdminProblem, contracts, problem::arrived, staff::Admi
 use crate::{
     identity::now_ms,
     transport::http::connections::{self, ClientConnection},
+    wire::is_idempotency_key,
 };
 
 const HEADER: &str = "idempotency-key";
-const KEY_MAX_BYTES: usize = 128;
+const WRONG_KEY: &str =
+    "an Idempotency-Key is 1 to 128 visible ASCII characters without spaces, given once";
 /// The bound on the body of a request with a key: the longest is a contract that is submitted.
 const BODY_MAX_BYTES: usize = contracts::SUBMITTED_MAX_BYTES;
 /// The bound on an answer that is kept.
@@ -51,44 +53,50 @@ pub(super) async fn answer(
     request: Request,
     next: Next,
 ) -> Response {
-    let key = request
-        .headers()
-        .get(HEADER)
-        .filter(|_| *request.method() == Method::POST)
-        .cloned();
-    let Some(key) = key else {
+    let has_key = request.headers().contains_key(HEADER);
+    if !has_key || *request.method() != Method::POST {
         return next.run(request).await;
-    };
+    }
     // Who signs in has no key yet, so this comes before the question who asks.
     if SECRET.contains(&request.uri().path()) {
         return AdminProblem::new(StatusCode::BAD_REQUEST, NOT_TAKEN).into_response();
     }
     let (mut head, body) = request.into_parts();
-    match AdminPrincipal::from_request_parts(&mut head, &admin).await {
-        // A viewer changes nothing, so there is nothing that must not be done twice.
-        Ok(staff) if !staff.key.roles().changes_things() => {
-            next.run(Request::from_parts(head, body)).await
-        }
-        Ok(staff) => once(admin, staff, &key, Request::from_parts(head, body), next)
-            .await
-            .unwrap_or_else(AdminProblem::into_response),
-        Err(refusal) => refusal.into_response(),
+    let staff = match AdminPrincipal::from_request_parts(&mut head, &admin).await {
+        Ok(staff) => staff,
+        Err(refusal) => return refusal.into_response(),
+    };
+    let Some(key) = read_key(&head.headers) else {
+        return AdminProblem::new(StatusCode::BAD_REQUEST, WRONG_KEY).into_response();
+    };
+    let request = Request::from_parts(head, body);
+    // A viewer changes nothing, so there is nothing that must not be done twice.
+    if !staff.key.roles().changes_things() {
+        return next.run(request).await;
     }
+    once(admin, staff, &key, request, next)
+        .await
+        .unwrap_or_else(AdminProblem::into_response)
+}
+
+/// Returns the key of a request; `None` where it is none, or where there are several.
+fn read_key(headers: &HeaderMap) -> Option<String> {
+    let mut given = headers.get_all(HEADER).iter();
+    let (key, None) = (given.next()?, given.next()) else {
+        return None;
+    };
+    let key = key.to_str().ok().filter(|key| is_idempotency_key(key));
+    key.map(str::to_owned)
 }
 
 async fn once(
     admin: Arc<AdminContext>,
     staff: AdminPrincipal,
-    key: &HeaderValue,
+    key: &str,
     request: Request,
     next: Next,
 ) -> Result<Response, AdminProblem> {
     let bad = |detail: &str| AdminProblem::new(StatusCode::BAD_REQUEST, detail);
-    let key = key
-        .to_str()
-        .ok()
-        .filter(|key| (1..=KEY_MAX_BYTES).contains(&key.len()));
-    let key = key.ok_or_else(|| bad("an Idempotency-Key is 1 to 128 visible characters"))?;
     let (head, body) = request.into_parts();
     let body = arrived(axum::body::to_bytes(body, BODY_MAX_BYTES)).await?;
     let body = body

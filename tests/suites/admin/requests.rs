@@ -1,7 +1,7 @@
 //! Requests that are wrong: what is at fault is named.
 
 use serde_json::{Value, json};
-use weir_tests::Admin;
+use weir_tests::{Admin, http};
 
 use crate::sample;
 
@@ -39,4 +39,46 @@ async fn a_number_in_a_path_is_refused_by_its_name() {
             "{method} {path}: {status} {refused}"
         );
     }
+}
+
+/// The key of a request is visible ASCII, as the other doors have it, for whoever asks.
+#[tokio::test]
+async fn an_idempotency_key_that_is_none_is_refused() {
+    let house = sample::house();
+    let _gateway = house.serve();
+    let admin = Admin::of(&house);
+    let body = json!({"name": "vic", "role": "viewer"}).to_string();
+    let (_, viewer) = admin.ask("POST", "/v1/admins", body).await;
+    let viewer = viewer["key"].as_str().expect("a key");
+    let long = "k".repeat(129);
+    let wrong: [&[&str]; 7] = [
+        &[""],
+        &["a b"],
+        &["a\tb"],
+        &["\u{e9}"],
+        &[long.as_str()],
+        &["a", "b"],
+        &["a", "a"],
+    ];
+    for (keys, bearer) in wrong
+        .into_iter()
+        .flat_map(|keys| [(keys, &*admin.key), (keys, viewer)])
+    {
+        let mut request = http()
+            .post(format!("{}/v1/contracts/airports/retire", admin.url))
+            .bearer_auth(bearer);
+        for key in keys {
+            request = request.header("idempotency-key", key.as_bytes());
+        }
+        let response = request.send().await.expect("an answer");
+        let (status, text) = (response.status(), response.text().await.expect("text"));
+        assert!(
+            status == 400 && text.contains("an Idempotency-Key is 1 to 128 visible ASCII"),
+            "{keys:?}: {status} {text}"
+        );
+    }
+    let retire = admin.request("POST", "/v1/contracts/airports/retire");
+    let key = format!("\"!~{}\"", "k".repeat(124));
+    let response = retire.header("idempotency-key", key).send().await;
+    assert_eq!(response.expect("an answer").status(), 202);
 }

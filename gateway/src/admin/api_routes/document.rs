@@ -73,7 +73,7 @@ fn describe_layers(document: &mut Value) {
         "in": "header",
         "description": "sent again with it within a day, the request gets its first answer",
         "required": false,
-        "schema": { "type": "string", "minLength": 1, "maxLength": 128 }
+        "schema": { "type": "string", "minLength": 1, "maxLength": 128, "pattern": "^[!-~]+$" }
     });
     let paths = document["paths"].as_object_mut().expect("an object");
     for (path, item) in paths {
