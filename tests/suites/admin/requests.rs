@@ -82,3 +82,32 @@ async fn an_idempotency_key_that_is_none_is_refused() {
     let response = retire.header("idempotency-key", key).send().await;
     assert_eq!(response.expect("an answer").status(), 202);
 }
+
+#[tokio::test]
+async fn a_wrong_limit_of_a_key_is_named() {
+    let house = sample::house();
+    let _gateway = house.serve();
+    let admin = Admin::of(&house);
+    let long = "t".repeat(200);
+    for (limits, places) in [
+        (json!({"rate": "often"}), ["limits.rate", "often"]),
+        (
+            json!({"rate": "60/min", "tools": {"list_airports": "10/s", "lookup_airport": "often"}}),
+            ["lookup_airport", "often"],
+        ),
+        (json!({"tools": {&long: "x"}}), ["tool `tttt", "t…`"]),
+        (json!({"quota_day": 0}), ["limits.quota_day", "quota of 0"]),
+        (
+            json!({"quota_day": 1, "quota_month": 0}),
+            ["limits.quota_month", "quota of 0"],
+        ),
+    ] {
+        let body = json!({"agent": "bot", "limits": limits}).to_string();
+        let (status, refused) = admin.ask("POST", "/v1/keys", body).await;
+        let detail = refused["detail"].as_str().unwrap_or_default();
+        assert!(
+            status == 422 && places.iter().all(|part| detail.contains(part)),
+            "{limits}: {status} {refused}"
+        );
+    }
+}

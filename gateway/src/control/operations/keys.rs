@@ -214,20 +214,22 @@ impl KeyRequest {
                 "`expires_in_s` must be 1 to 315360000 seconds",
             ));
         }
-        let quotas = [self.limits.quota_day, self.limits.quota_month];
-        if quotas.contains(&Some(0)) {
-            return Err(OperationError::invalid(
-                "`limits`: a quota of 0 calls allows none: leave it out, or revoke the key",
-            ));
-        }
-        let rates = self.limits.rate.iter().chain(self.limits.tools.values());
-        for rate in rates {
-            if weir_contracts::form::rate(rate).is_none() {
-                let shown = shorten(rate, 32);
+        for (name, quota) in [
+            ("quota_day", self.limits.quota_day),
+            ("quota_month", self.limits.quota_month),
+        ] {
+            if quota == Some(0) {
                 return Err(OperationError::invalid(format!(
-                    "`limits`: `{shown}` is not a rate such as 60/min"
+                    "`limits.{name}`: a quota of 0 calls allows none: leave it out, or revoke the key"
                 )));
             }
+        }
+        for rate in &self.limits.rate {
+            check_rate("`limits.rate`", rate)?;
+        }
+        for (tool, rate) in &self.limits.tools {
+            let tool = shorten(tool, NAME_MAX_CHARS);
+            check_rate(&format!("`limits.tools`, tool `{tool}`"), rate)?;
         }
         Ok(())
     }
@@ -254,6 +256,15 @@ impl KeyRequest {
         warnings.extend(absent("view", &self.view, &views));
         Ok(warnings)
     }
+}
+
+fn check_rate(place: &str, rate: &str) -> OperationResult<()> {
+    if weir_contracts::form::rate(rate).is_some() {
+        return Ok(());
+    }
+    let shown = shorten(rate, 32);
+    let detail = format!("{place}: `{shown}` is not a rate such as 60/min");
+    Err(OperationError::invalid(detail))
 }
 
 fn absent<'a>(
