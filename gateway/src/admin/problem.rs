@@ -1,6 +1,6 @@
 //! Refusals as RFC 9457 problem documents.
 
-use std::{future::Future, time::Duration};
+use std::{fmt, future::Future, marker::PhantomData, time::Duration};
 
 use axum::{
     Json,
@@ -12,7 +12,10 @@ use axum::{
     http::{HeaderValue, StatusCode, header, request::Parts},
     response::{IntoResponse, Response},
 };
-use serde::{Serialize, de::DeserializeOwned};
+use serde::{
+    Deserialize, Deserializer, Serialize,
+    de::{DeserializeOwned, MapAccess, Visitor, value::MapAccessDeserializer},
+};
 use serde_json::Value;
 use weir_state::StateError;
 use weir_text::shorten;
@@ -167,8 +170,31 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for JsonBody<T> {
     type Rejection = AdminProblem;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, AdminProblem> {
-        let Json(body) = arrived(Json::from_request(request, state)).await??;
+        let Json(JsonObject(body)) = arrived(Json::from_request(request, state)).await??;
         Ok(Self(body))
+    }
+}
+
+/// A body that is an object. Serde reads a struct from a list too, member by member, which no description of a body has.
+struct JsonObject<T>(T);
+
+struct ObjectVisitor<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for JsonObject<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(ObjectVisitor(PhantomData))
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for ObjectVisitor<T> {
+    type Value = JsonObject<T>;
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, members: A) -> Result<Self::Value, A::Error> {
+        T::deserialize(MapAccessDeserializer::new(members)).map(JsonObject)
     }
 }
 

@@ -111,3 +111,33 @@ async fn a_wrong_limit_of_a_key_is_named() {
         );
     }
 }
+
+/// Serde reads a struct from a list as well; no description of a body has one.
+#[tokio::test]
+async fn a_body_that_is_no_object_is_refused() {
+    let house = sample::house();
+    let _gateway = house.serve();
+    let admin = Admin::of(&house);
+    for (method, path, body) in [
+        (
+            "POST",
+            "/v1/keys",
+            json!(["bot", null, null, null, {}, null]),
+        ),
+        ("POST", "/v1/admins", json!(["vic", "viewer", true])),
+        ("PUT", "/v1/pins/bot/airports", json!([1])),
+        ("POST", "/v1/policy/test", json!([[]])),
+        ("POST", "/v1/audit/verify", json!([[]])),
+        ("POST", "/v1/audit/verify", Value::Null),
+        ("POST", "/v1/audit/verify", json!("receipts")),
+    ] {
+        let (status, refused) = admin.ask(method, path, body.to_string()).await;
+        let detail = refused["detail"].as_str().unwrap_or_default();
+        assert!(
+            status == 422 && detail.contains("expected an object"),
+            "{method} {path} {body}: {status} {refused}"
+        );
+    }
+    let (_, admins) = admin.ask("GET", "/v1/admins", "").await;
+    assert_eq!(admins.as_array().map(Vec::len), Some(1), "{admins}");
+}
