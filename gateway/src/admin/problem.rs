@@ -24,6 +24,8 @@ use crate::control::operations::{FailureKind, OperationError};
 
 /// The bound on a name in a refusal.
 const NAME_MAX_CHARS: usize = 64;
+/// The bound on a refusal that repeats the wrong value.
+const UNREAD_MAX_CHARS: usize = 400;
 
 /// Why a request was refused.
 #[derive(Clone, Debug, Serialize, utoipa::ToSchema)]
@@ -80,6 +82,11 @@ impl AdminProblem {
     /// Returns a refusal that another try may end (503).
     pub fn unavailable(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, detail)
+    }
+
+    /// Returns the refusal of a request that cannot be read. What it repeats of the request is shortened.
+    fn unread(status: StatusCode, detail: &str) -> Self {
+        Self::new(status, shorten(detail, UNREAD_MAX_CHARS))
     }
 
     /// Returns the refusal of a request that is read but makes no sense (422).
@@ -251,18 +258,18 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for QueryParams<T>
 
 impl From<JsonRejection> for AdminProblem {
     fn from(rejection: JsonRejection) -> Self {
-        Self::new(rejection.status(), rejection.body_text())
+        Self::unread(rejection.status(), &rejection.body_text())
     }
 }
 
 impl From<PathRejection> for AdminProblem {
     fn from(rejection: PathRejection) -> Self {
-        Self::new(rejection.status(), rejection.body_text())
+        Self::unread(rejection.status(), &rejection.body_text())
     }
 }
 
 impl From<QueryRejection> for AdminProblem {
     fn from(rejection: QueryRejection) -> Self {
-        Self::new(rejection.status(), rejection.body_text())
+        Self::unread(rejection.status(), &rejection.body_text())
     }
 }

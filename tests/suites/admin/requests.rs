@@ -141,3 +141,47 @@ async fn a_body_that_is_no_object_is_refused() {
     let (_, admins) = admin.ask("GET", "/v1/admins", "").await;
     assert_eq!(admins.as_array().map(Vec::len), Some(1), "{admins}");
 }
+
+/// What a refusal repeats of a request is shortened.
+#[tokio::test]
+async fn a_refusal_is_short_however_long_the_request_was() {
+    let house = sample::house();
+    let _gateway = house.serve();
+    let admin = Admin::of(&house);
+    let long = "x".repeat(5000);
+    for (method, path, body, named) in [
+        (
+            "POST",
+            "/v1/keys".to_owned(),
+            json!({"agent": "bot", "expires_in_s": &long}),
+            "expires_in_s",
+        ),
+        (
+            "POST",
+            "/v1/admins".to_owned(),
+            json!({"name": "vic", "role": &long}),
+            "role",
+        ),
+        (
+            "GET",
+            format!("/v1/drafts?status={long}"),
+            Value::Null,
+            "status",
+        ),
+        (
+            "GET",
+            format!("/v1/contracts/{long}/versions/1.0.0"),
+            Value::Null,
+            "no version `xxx",
+        ),
+    ] {
+        let (status, refused) = admin.ask(method, &path, body.to_string()).await;
+        let detail = refused["detail"].as_str().unwrap_or_default();
+        assert!(
+            [400, 404, 422].contains(&status)
+                && detail.contains(named)
+                && detail.chars().count() < 500,
+            "{method} {path}: {status} {refused}"
+        );
+    }
+}

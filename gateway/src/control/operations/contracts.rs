@@ -8,10 +8,12 @@ use sha2::{Digest, Sha256};
 use utoipa::ToSchema;
 use weir_contracts::{CompiledContract, FileProblem, compiled_document, diff::diff, form};
 use weir_state::{DraftFilter, DraftHead, VersionHead, VersionRow};
+use weir_text::shorten;
 
 use super::{
     ActingAdmin, FailureKind, OperationError, OperationResult,
     drafts::{DRAFTS_MAX, DraftView},
+    error::NAME_MAX_CHARS,
     versions::{KeptView, beside},
 };
 use crate::control::{
@@ -438,8 +440,9 @@ pub async fn version(
 async fn find(control: &ControlPlane, name: &str, version: &str) -> OperationResult<VersionRow> {
     let row = control.state().version(name, version).await?;
     row.ok_or_else(|| {
+        let shown = shorten(name, NAME_MAX_CHARS);
         let next = format!(
-            "GET /v1/contracts/{name} and `weir contracts show {name}` show those that there are"
+            "GET /v1/contracts/{shown} and `weir contracts show {shown}` show those that there are"
         );
         OperationError::not_found("version", &format!("{name}@{version}")).see(&next)
     })

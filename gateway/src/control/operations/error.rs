@@ -7,7 +7,7 @@ use weir_text::shorten;
 use crate::{control::gate::GateError, telemetry::AuditUnavailable};
 
 /// The bound on a name in a message.
-const NAME_MAX_CHARS: usize = 64;
+pub(super) const NAME_MAX_CHARS: usize = 64;
 
 /// The result of an operation.
 pub type OperationResult<T> = Result<T, OperationError>;
