@@ -185,3 +185,30 @@ async fn a_refusal_is_short_however_long_the_request_was() {
         );
     }
 }
+
+/// Each path with a name answers what it describes where the name is no UTF-8.
+#[tokio::test]
+async fn a_name_that_is_no_text_is_refused_as_described() {
+    let house = sample::house();
+    let _gateway = house.serve();
+    let admin = Admin::of(&house);
+    let (_, document) = admin.ask("GET", "/openapi.json", "").await;
+    let paths = document["paths"].as_object().expect("paths");
+    let mut asked = 0;
+    for (path, item) in paths.iter().filter(|(path, _)| path.contains('{')) {
+        let parts = path.split('/').map(|part| match part.starts_with('{') {
+            true => "%FF",
+            false => part,
+        });
+        let place = parts.collect::<Vec<_>>().join("/");
+        for (method, described) in item.as_object().expect("operations") {
+            let (status, refused) = admin.ask(&method.to_uppercase(), &place, "{}").await;
+            assert!(
+                status == 400 && described["responses"]["400"].is_object(),
+                "{method} {path}: {status} {refused}"
+            );
+            asked += 1;
+        }
+    }
+    assert!(asked > 20, "{asked}");
+}

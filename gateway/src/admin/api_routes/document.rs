@@ -61,8 +61,8 @@ fn make_document() -> Value {
     document
 }
 
-/// Adds what no handler describes, since it happens before: a body that comes too late (408), and a POST that carries an
-/// `Idempotency-Key`, which may be wrong (400) or of a request that has not ended (409).
+/// Adds what no handler describes, since it happens before: a body that comes too late (408), a name in a path that is no
+/// UTF-8 (400), and a POST that carries an `Idempotency-Key`, which may be wrong (400) or of a request that has not ended (409).
 fn describe_layers(document: &mut Value) {
     let problem = json!({
         "description": "",
@@ -82,7 +82,8 @@ fn describe_layers(document: &mut Value) {
             if operation.get("requestBody").is_some() {
                 statuses.push("408");
             }
-            if method == "post" {
+            // A POST may carry a wrong `Idempotency-Key`, and a path what is no UTF-8.
+            if method == "post" || path.contains('{') {
                 statuses.push("400");
             }
             if method == "post" && !retries::SECRET.contains(&path.as_str()) {
