@@ -88,6 +88,10 @@ pub fn read_lines(
         .join(chain.as_str())
         .join(folder::segment_name(segment));
     let mut file = File::open(path)?;
+    // A position beyond the largest that the system knows would be an error.
+    if from >= file.metadata()?.len() {
+        return Ok(Vec::new());
+    }
     file.seek(SeekFrom::Start(from))?;
     let mut lines = Vec::new();
     let max_bytes = PART_MAX_BYTES + LINE_MAX_BYTES;

@@ -212,3 +212,31 @@ async fn a_name_that_is_no_text_is_refused_as_described() {
     }
     assert!(asked > 20, "{asked}");
 }
+
+#[tokio::test]
+async fn lines_beyond_the_end_of_a_segment_are_none() {
+    let house = sample::house();
+    let _gateway = house.serve();
+    let admin = Admin::of(&house);
+    let (_, chains) = admin.ask("GET", "/v1/audit/chains", "").await;
+    let chain = chains[0]["chain"].as_str().expect("a chain");
+    for from in [u64::from(u32::MAX), 1 << 63, u64::MAX] {
+        let path = format!("/v1/audit/chains/{chain}/1?from={from}");
+        let lines = admin.request("GET", &path).send().await.expect("an answer");
+        assert_eq!(lines.status(), 200, "{from}");
+        assert_eq!(lines.text().await.expect("text"), "");
+    }
+}
+
+#[tokio::test]
+async fn an_unknown_draft_to_go_on_from_is_named() {
+    let house = sample::house();
+    let _gateway = house.serve();
+    let admin = Admin::of(&house);
+    let (status, refused) = admin.ask("GET", "/v1/drafts?before=d_none", "").await;
+    let detail = refused["detail"].as_str().unwrap_or_default();
+    assert!(
+        status == 404 && detail.contains("there is no draft `d_none`"),
+        "{status} {refused}"
+    );
+}

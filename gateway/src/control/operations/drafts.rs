@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 use weir_contracts::{CompiledContract, compiled_document, lint};
-use weir_state::{DraftFilter, DraftRow, ListedDraft};
+use weir_state::{DraftFilter, DraftRow, ListedDraft, StateError};
 
 use super::{
     ActingAdmin, OperationError, OperationResult,
@@ -83,7 +83,11 @@ impl DraftUpstream {
 
 /// Returns all drafts that wait, then the newest 200 that no longer do, newest first.
 pub async fn list(control: &ControlPlane, of: DraftFilter<'_>) -> OperationResult<Vec<DraftView>> {
-    let drafts = control.state().drafts(of, DRAFTS_MAX).await?;
+    let listed = control.state().drafts(of, DRAFTS_MAX).await;
+    let drafts = listed.map_err(|error| match (error, of.before) {
+        (StateError::Unknown(what), Some(id)) => OperationError::not_found(what, id).see(DRAFTS),
+        (error, _) => error.into(),
+    })?;
     Ok(drafts.into_iter().map(DraftView::from).collect())
 }
 
