@@ -2,7 +2,7 @@
 
 use axum::{Json, extract::State as Shared};
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use super::{AdminProblem, Answer, Ask, problem::JsonBody, staff::AdminPrincipal};
@@ -15,15 +15,19 @@ use crate::control::{
 #[serde(deny_unknown_fields)]
 pub(super) struct Trial {
     tool: String,
-    #[serde(default)]
+    #[serde(default = "no_arguments")]
     #[schema(value_type = Object)]
-    arguments: Map<String, Value>,
+    arguments: Box<RawValue>,
     /// The agent of the call; by default `local`, while no key was ever made.
     #[serde(default = "local")]
     agent: String,
     /// True: access, limits and arguments are checked, and no adapter is asked.
     #[serde(default)]
     dry_run: bool,
+}
+
+fn no_arguments() -> Box<RawValue> {
+    RawValue::from_string("{}".to_owned()).expect("an object")
 }
 
 fn local() -> String {

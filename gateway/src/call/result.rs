@@ -1,8 +1,9 @@
 //! Defines the answer of a call: content blocks for readers, a structured value for programs.
 
-use std::{borrow::Cow, sync::Arc};
+use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
-use serde_json::{Map, Value, json};
+use serde::Serialize;
+use serde_json::{Value, json, value::RawValue};
 use weir_admission::LARGE_BYTES;
 use weir_audit::AuditReceipt;
 
@@ -145,28 +146,37 @@ impl ToolResult {
 
     /// Returns the result as a client gets it, for a reader at a terminal: content, structured value, receipt.
     pub fn as_json(&self) -> String {
-        let parsed = |text: &str| serde_json::from_str::<Value>(text).unwrap_or_default();
+        // A number that was parsed would lose digits.
+        let raw = |text: &str| serde_json::from_str::<Box<RawValue>>(text).unwrap_or_default();
         let content = match &self.content {
-            CallContent::Text(text) => json!([{ "type": "text", "text": text }]),
-            CallContent::Blocks(blocks) => parsed(blocks),
+            CallContent::Text(text) => raw(&json!([{ "type": "text", "text": text }]).to_string()),
+            CallContent::Blocks(blocks) => raw(blocks),
         };
-        let mut result = json!({ "content": content, "isError": self.is_error });
-        if let Some(structured) = &self.structured {
-            result["structuredContent"] = parsed(structured);
-        }
-        let mut meta: Map<String, Value> = self
-            .meta
-            .iter()
-            .map(|(name, value)| (name.to_string(), parsed(value)))
-            .collect();
-        if let Some(receipt) = &self.receipt {
-            meta.insert(RECEIPT.to_owned(), receipt.to_string().into());
-        }
-        if !meta.is_empty() {
-            result["_meta"] = meta.into();
-        }
-        result.to_string()
+        let meta = self.meta.iter().map(|(name, value)| (&**name, raw(value)));
+        let receipt = self.receipt.iter().map(|receipt| {
+            let receipt = Value::from(receipt.to_string());
+            (RECEIPT, raw(&receipt.to_string()))
+        });
+        let wire = WireResult {
+            content,
+            is_error: self.is_error,
+            structured_content: self.structured.as_deref().map(raw),
+            meta: meta.chain(receipt).collect(),
+        };
+        serde_json::to_string(&wire).expect("plain data")
     }
+}
+
+/// A result as the wire has it.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct WireResult<'r> {
+    content: Box<RawValue>,
+    is_error: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    structured_content: Option<Box<RawValue>>,
+    #[serde(rename = "_meta", skip_serializing_if = "BTreeMap::is_empty")]
+    meta: BTreeMap<&'r str, Box<RawValue>>,
 }
 
 impl CallContent {
@@ -218,6 +228,25 @@ mod tests {
         assert_eq!(
             CallContent::Blocks(blocks.to_owned()).others(),
             ["an image (image/png)"]
+        );
+    }
+
+    #[test]
+    fn the_digits_of_a_number_stay_as_they_are() {
+        let structured = r#"{"total":12345678901234567.89,"id":18446744073709551616}"#;
+        let mut result = ToolResult::new("two".to_owned(), structured.to_owned(), false);
+        assert_eq!(
+            result.as_json(),
+            format!(
+                r#"{{"content":[{{"type":"text","text":"two"}}],"isError":false,"structuredContent":{structured}}}"#
+            )
+        );
+        result.structured = None;
+        result.meta = vec![("dev.weir/error".into(), "{}".to_owned())];
+        assert!(
+            result
+                .as_json()
+                .ends_with(r#","_meta":{"dev.weir/error":{}}}"#)
         );
     }
 }

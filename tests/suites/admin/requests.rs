@@ -240,3 +240,51 @@ async fn an_unknown_draft_to_go_on_from_is_named() {
         "{status} {refused}"
     );
 }
+
+/// Arguments of a trial are read as an agent's are, and none of what JSON can say of them is lost on the way.
+#[tokio::test]
+async fn a_trial_is_as_strict_about_arguments_as_a_call_of_an_agent() {
+    let house = sample::house();
+    let gateway = house.serve();
+    let admin = Admin::of(&house);
+    let ask = async |arguments: &str, end: &str| {
+        let trial = format!(r#"{{"tool": "lookup_airport", "arguments": {arguments}{end}}}"#);
+        admin.ask("POST", "/v1/calls", trial).await
+    };
+    for (arguments, reason) in [
+        (r#"{"iata": "OSL", "iata": "ARN"}"#, "is there twice"),
+        (r#"{"iata": "\ud800"}"#, "are not valid JSON"),
+        (r#"{"iata": 1e999}"#, "/iata"),
+    ] {
+        let call = format!(
+            r#"{{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {{"name": "lookup_airport", "arguments": {arguments}}}}}"#
+        );
+        let called = http()
+            .post(gateway.url())
+            .header("content-type", "application/json")
+            .header("accept", "application/json, text/event-stream")
+            .header("mcp-protocol-version", "2025-06-18")
+            .body(call);
+        let called = called.send().await.expect("an answer").text().await;
+        let called = called.expect("text");
+        assert!(called.contains(reason), "an agent's: {called}");
+        for end in ["", r#", "dry_run": true"#] {
+            let (status, tried) = ask(arguments, end).await;
+            let text = tried["text"].as_str().unwrap_or_default();
+            assert!(
+                status == 200 && tried["is_error"] == true && text.contains(reason),
+                "{arguments}{end}: {status} {tried}"
+            );
+        }
+    }
+    for no_object in ["[]", "null", "5", r#""iata""#] {
+        let (status, refused) = ask(no_object, "").await;
+        let detail = refused["detail"].as_str().unwrap_or_default();
+        assert!(
+            status == 422 && detail.contains("`arguments` must be an object"),
+            "{no_object}: {status} {refused}"
+        );
+    }
+    let (status, tried) = ask(" {\n \"iata\": \"OSL\" } ", "").await;
+    assert_eq!((status, &tried["is_error"]), (200, &json!(false)));
+}

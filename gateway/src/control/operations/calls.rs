@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, time::Instant};
 
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, value::RawValue};
 use tokio_util::sync::CancellationToken;
 use utoipa::ToSchema;
 use weir_audit::AdminAct;
@@ -21,7 +21,8 @@ use crate::{
 /// A call to be tried.
 pub struct TrialCall {
     pub tool: String,
-    pub arguments: Map<String, Value>,
+    /// JSON as it was written: an agent's call is read that strictly too.
+    pub arguments: Box<RawValue>,
     /// The agent of the call.
     pub agent: String,
     /// Access, limits and arguments are checked, and no adapter is asked.
@@ -44,7 +45,7 @@ pub struct Tried {
     /// The result, as a client gets it under `structuredContent`; for a dry run that is valid, `{"valid": true}`. Weir's own
     /// errors are here too, even where a client gets them under `_meta`.
     #[schema(value_type = Object)]
-    pub structured_content: Value,
+    pub structured_content: Box<RawValue>,
     pub receipt: Option<String>,
     /// The denials of policies, or those that `mode = "enforce"` would cause; null: none.
     pub policy: Option<PolicyDecision>,
@@ -54,7 +55,7 @@ pub struct Tried {
     pub contract: String,
     /// The result as a client gets it: content, structured content, `_meta`.
     #[schema(value_type = Object)]
-    pub wire: Value,
+    pub wire: Box<RawValue>,
 }
 
 const ASKS: &str = "the tool asks its caller before it goes on, and a trial cannot answer: call it with an MCP client";
@@ -63,9 +64,12 @@ const ASKS: &str = "the tool asks its caller before it goes on, and a trial cann
 /// the role operator.
 pub async fn try_call(
     control: &ControlPlane,
-    mut trial: TrialCall,
+    trial: TrialCall,
     admin: ActingAdmin<'_>,
 ) -> OperationResult<Tried> {
+    if !trial.arguments.get().starts_with('{') {
+        return Err(OperationError::invalid("`arguments` must be an object"));
+    }
     let caller = control
         .gateway()
         .identities()
@@ -95,14 +99,14 @@ pub async fn try_call(
             Some(&detail),
         )?;
     }
-    let arguments = Value::Object(std::mem::take(&mut trial.arguments)).to_string();
+    let arguments = trial.arguments.get();
     let started = Instant::now();
     let result = if trial.dry_run {
-        call::check(control.gateway(), &snapshot, &caller, tool, &arguments).await
+        call::check(control.gateway(), &snapshot, &caller, tool, arguments).await
     } else {
         let cancel = CancellationToken::new();
         let request = CallRequest {
-            arguments: Some(&arguments),
+            arguments: Some(arguments),
             ..CallRequest::new(
                 &snapshot,
                 &CatalogueEndpoint::All,
