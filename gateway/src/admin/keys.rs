@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 
 use super::{
     AdminProblem, Answer, Ask,
-    problem::{JsonBody, PathParams},
+    problem::{JsonBody, PathParams, read_nullable_object, read_object},
     staff::AdminPrincipal,
 };
 use crate::{
@@ -27,12 +27,13 @@ pub(super) struct NewKey {
     #[schema(min_length = 1, max_length = 64, pattern = "^[A-Za-z0-9_.@:-]+$")]
     tenant: Option<String>,
     /// Left out: every contract.
+    #[serde(default, deserialize_with = "read_nullable_object")]
     access: Option<AccessList>,
     /// The view that it sees at `/mcp`. By default everything that it may use. It bounds nothing: `access` says what the
     /// agent may use.
     #[schema(max_length = 32, pattern = "^[a-z][a-z0-9-]*$")]
     view: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "read_object")]
     limits: KeyLimits,
     /// Left out: it does not expire.
     #[schema(minimum = 1, maximum = 315360000)]

@@ -185,6 +185,22 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for JsonBody<T> {
 /// A body that is an object. Serde reads a struct from a list too, member by member, which no description of a body has.
 struct JsonObject<T>(T);
 
+/// Reads a member of a body that is an object too.
+pub(super) fn read_object<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    deserializer: D,
+) -> Result<T, D::Error> {
+    let JsonObject(object) = JsonObject::deserialize(deserializer)?;
+    Ok(object)
+}
+
+/// Reads a member of a body that is an object or null.
+pub(super) fn read_nullable_object<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    deserializer: D,
+) -> Result<Option<T>, D::Error> {
+    let object = Option::<JsonObject<T>>::deserialize(deserializer)?;
+    Ok(object.map(|JsonObject(object)| object))
+}
+
 struct ObjectVisitor<T>(PhantomData<T>);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for JsonObject<T> {

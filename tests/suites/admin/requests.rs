@@ -124,6 +124,16 @@ async fn a_body_that_is_no_object_is_refused() {
             "/v1/keys",
             json!(["bot", null, null, null, {}, null]),
         ),
+        (
+            "POST",
+            "/v1/keys",
+            json!({"agent": "bot", "access": [["airports"]]}),
+        ),
+        (
+            "POST",
+            "/v1/keys",
+            json!({"agent": "bot", "limits": ["5/min"]}),
+        ),
         ("POST", "/v1/admins", json!(["vic", "viewer", true])),
         ("PUT", "/v1/pins/bot/airports", json!([1])),
         ("POST", "/v1/policy/test", json!([[]])),
