@@ -293,6 +293,44 @@ fn each_dialect_means_the_same_in_the_newest() {
     }
 }
 
+/// RFC 3986, section 5: a reference is read from the address of the document that it is written in.
+#[test]
+fn references_between_documents_inside_are_addresses() {
+    for reference in [
+        "/tree",
+        "../tree",
+        "../../tree",
+        "../x/./../tree",
+        "//example.org/tree",
+        "HTTPS://EXAMPLE.org/tree",
+        "?of=e",
+    ] {
+        let whole = json!({
+            "$schema": "https://json-schema.org/draft/2020-12/schema",
+            "$id": "https://example.org/",
+            "type": "object",
+            "properties": { "value": { "$ref": "a/b?of=/c/d" } },
+            "$defs": {
+                "from": { "$id": "a/b?of=/c/d", "$ref": reference },
+                "tree": { "$id": "tree", "type": "string" },
+                "query": { "$id": "a/b?of=e", "type": "string" },
+                "near": { "$id": "a/tree", "type": "integer" },
+                "far": { "$id": "a/b?of=/c/tree", "type": "integer" },
+            },
+        });
+        let published = tool(&whole).unwrap_or_else(|why| panic!("{reference}: {why}"));
+        let before = original(&whole, Draft::Draft202012).expect("a schema");
+        let after = translated(&published.input_schema.value()).expect("a schema");
+        for (value, is_valid) in [
+            (json!({ "value": "a" }), true),
+            (json!({ "value": 1 }), false),
+        ] {
+            assert_eq!(before.is_valid(&value), is_valid, "{reference} {value}");
+            assert_eq!(after.is_valid(&value), is_valid, "{reference} {value}");
+        }
+    }
+}
+
 /// Some exporters name a schema by its path, and what is published may have it elsewhere.
 #[test]
 fn references_by_path_lead_on_where_schemas_are_moved() {

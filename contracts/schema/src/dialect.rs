@@ -15,6 +15,7 @@ use crate::{
         ANCHOR, DEFINITIONS, DEFS, DYNAMIC_ANCHOR, DYNAMIC_REF, ID, RECURSIVE_REF, REF, SCHEMA,
     },
     name,
+    reference::joined,
     schema::{DIALECT, each_once},
     walk::{SubschemaKind, each_inside_mut, inside},
 };
@@ -127,6 +128,7 @@ pub fn translate(schema: &Value) -> Result<Value, String> {
 
 /// A schema with an identifier of its own.
 struct SchemaResource {
+    /// The address; empty for a document without one.
     id: String,
     pointer: String,
 }
@@ -429,10 +431,8 @@ impl DialectTranslator<'_> {
         let resource = match document.is_empty() {
             true => resource,
             false => {
-                let full = joined(&self.resources[resource].id, document);
-                let is_meant = |resource: &SchemaResource| {
-                    !resource.id.is_empty() && [&full, document].contains(&resource.id.as_str())
-                };
+                let address = joined(&self.resources[resource].id, document);
+                let is_meant = |resource: &SchemaResource| resource.id == address;
                 let found = self.resources.iter().position(is_meant);
                 found.ok_or_else(|| {
                     format!(
@@ -554,21 +554,6 @@ fn free_name(wanted: &str, taken: &Value) -> String {
     names
         .find(|name| taken.get(name).is_none())
         .expect("there are infinitely many names")
-}
-
-/// Resolves a reference to a document as another one sees it.
-pub(crate) fn joined(base: &str, reference: &str) -> String {
-    let reference = reference.trim_end_matches('#');
-    let is_absolute = reference.split_once(':').is_some_and(|(scheme, _)| {
-        !scheme.is_empty()
-            && scheme
-                .chars()
-                .all(|next| next.is_ascii_alphanumeric() || "+-.".contains(next))
-    });
-    match base.rfind('/') {
-        Some(end) if !is_absolute => format!("{}{reference}", &base[..=end]),
-        _ => reference.to_owned(),
-    }
 }
 
 /// Writes a bound of draft 4, where a flag beside it says that it is exclusive.

@@ -11,9 +11,9 @@ use weir_text::shorten;
 pub use self::pattern::check as check_pattern;
 use crate::{
     cost,
-    dialect::joined,
     json::{self, JsonFault},
     keyword::{ID, REFERENCES},
+    reference::joined,
     walk::try_each_inside_at,
 };
 
@@ -54,8 +54,7 @@ pub fn check(text: &str, bounds: &SchemaLimits) -> Result<(), String> {
     let value = read(text)?;
     let mut ids = BTreeSet::new();
     visit(&value, &mut String::new(), "", &mut |schema, _, base| {
-        if let Some(id) = schema.get(ID).and_then(Value::as_str) {
-            ids.insert(id.trim_end_matches('#').to_owned());
+        if schema.get(ID).is_some_and(Value::is_string) {
             ids.insert(base.to_owned());
         }
         Ok(())
@@ -98,9 +97,7 @@ fn judge(
             continue;
         };
         let document = target.split('#').next().unwrap_or_default();
-        let is_inside =
-            |document: &str| ids.contains(document) || ids.contains(&joined(base, document));
-        if !document.is_empty() && !is_inside(document) {
+        if !document.is_empty() && !ids.contains(&joined(base, document)) {
             let shown = shorten(target, 100);
             return Err(format!(
                 "`{keyword}` at {place}/{keyword} names another document ({shown}), which is never fetched"

@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use jsonschema::{Uri, uri};
 use serde_json::{Map, Value, json};
 
 use crate::{
@@ -133,6 +134,16 @@ fn anchored<'s>(schema: &'s Value, name: &str, depth: usize) -> Option<&'s Value
             .find_map(|inner| anchored(inner, name, depth + 1)),
         _ => None,
     }
+}
+
+/// Resolves a reference to a document as another one sees it: RFC 3986, section 5. What is no address stays as it is written.
+pub(crate) fn joined(base: &str, reference: &str) -> String {
+    let reference = reference.trim_end_matches('#');
+    let address = match Uri::parse(base) {
+        Ok(base) => uri::resolve_against(&base, reference),
+        Err(_) => uri::from_str(reference),
+    };
+    address.map_or_else(|_| reference.to_owned(), |address| address.to_string())
 }
 
 /// The names in a document, for a schema with many references.
@@ -361,5 +372,32 @@ pub fn each_reached(root: &Value, found: &mut dyn FnMut(&Value)) {
         let inside = next.len();
         each_inside(members, &mut |inner| next.push(inner));
         next[inside..].reverse();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::joined;
+
+    #[test]
+    fn a_reference_is_resolved_as_an_address() {
+        let base = "https://example.org/a/b?of=/c/d";
+        for (reference, expected) in [
+            ("tree", "https://example.org/a/tree"),
+            ("./tree#", "https://example.org/a/tree"),
+            ("/tree", "https://example.org/tree"),
+            ("../tree", "https://example.org/tree"),
+            ("../../tree", "https://example.org/tree"),
+            ("x/./../tree", "https://example.org/a/tree"),
+            ("?of=e", "https://example.org/a/b?of=e"),
+            ("//example.com/tree", "https://example.com/tree"),
+            ("HTTPS://EXAMPLE.com/tree", "https://example.com/tree"),
+            ("urn:example:tree", "urn:example:tree"),
+            ("no address", "no address"),
+        ] {
+            assert_eq!(joined(base, reference), expected, "{reference}");
+        }
+        // A document without an address has the same one throughout.
+        assert_eq!(joined("", "tree"), joined(&joined("", "a"), "/tree"));
     }
 }

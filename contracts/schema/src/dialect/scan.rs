@@ -2,9 +2,10 @@
 
 use serde_json::Value;
 
-use super::{DialectTranslator, SchemaDialect, SchemaResource, joined};
+use super::{DialectTranslator, SchemaDialect, SchemaResource};
 use crate::{
     keyword::{ANCHOR, DYNAMIC_ANCHOR, ID, REF},
+    reference::joined,
     walk::each_inside_at,
 };
 
