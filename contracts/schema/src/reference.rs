@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     json::{percent_decoded, percent_encoded, push_pointer},
-    keyword::{ALL_OF, ANCHORS, DEFINITIONS, DEFS, DYNAMIC_ANCHOR, ID, REF, REFERENCES, SCHEMA},
+    keyword::{ALL_OF, ANCHORS, DEFINITIONS, DEFS, DYNAMIC_ANCHOR, ID, REF, SCHEMA},
     schema::add_to_all_of,
     walk::{each_inside, each_inside_mut},
 };
@@ -149,14 +149,16 @@ pub(crate) fn joined(base: &str, reference: &str) -> String {
 /// The names in a document, for a schema with many references.
 pub struct NamedSchemas<'s> {
     root: &'s Value,
-    /// The first schema with an anchor, and the first one in each document inside.
-    anchors: HashMap<&'s str, &'s Value>,
-    inner_anchors: HashMap<(*const Value, &'s str), &'s Value>,
+    /// The first schema with an anchor in each document.
+    anchors: HashMap<(*const Value, &'s str), &'s Value>,
     /// All schemas with a dynamic anchor of that name.
     dynamic_anchors: HashMap<&'s str, Vec<&'s Value>>,
-    /// Schemas with an `$id`, in the order of the document.
-    identified: Vec<(&'s str, &'s Value)>,
-    /// The document inside that a schema with a reference belongs to: references that begin with `#` lead into it.
+    /// The first one in each document, without those in places that hold no schemas by themselves.
+    scoped_anchors: HashMap<(*const Value, &'s str), &'s Value>,
+    /// The documents by address: the root, and every schema with an `$id`.
+    documents: HashMap<String, &'s Value>,
+    addresses: HashMap<*const Value, String>,
+    /// The document inside that a schema belongs to: its references start from there.
     inner_documents: HashMap<*const Value, &'s Value>,
     lookups: usize,
 }
@@ -167,57 +169,127 @@ impl<'s> NamedSchemas<'s> {
         let mut names = Self {
             root,
             anchors: HashMap::new(),
-            inner_anchors: HashMap::new(),
             dynamic_anchors: HashMap::new(),
-            identified: Vec::new(),
+            scoped_anchors: HashMap::new(),
+            documents: HashMap::new(),
+            addresses: HashMap::new(),
             inner_documents: HashMap::new(),
             lookups: 0,
         };
-        names.collect(root, root);
+        let mut schemas = HashSet::new();
+        names.collect(root, root, &mut schemas);
+        names.collect_others(root, root, &schemas);
         names
     }
 
-    fn collect(&mut self, schema: &'s Value, mut document: &'s Value) {
-        match schema {
+    /// Collects the names of a schema and of those inside.
+    fn collect(
+        &mut self,
+        schema: &'s Value,
+        document: &'s Value,
+        schemas: &mut HashSet<*const Value>,
+    ) {
+        let Value::Object(members) = schema else {
+            return;
+        };
+        schemas.insert(std::ptr::from_ref(schema));
+        let document = self.add(schema, members, document);
+        if let Some(Value::String(name)) = members.get(DYNAMIC_ANCHOR) {
+            let place = (std::ptr::from_ref(document), name.as_str());
+            self.scoped_anchors.entry(place).or_insert(schema);
+        }
+        each_inside(members, &mut |inner| self.collect(inner, document, schemas));
+    }
+
+    /// Collects names in places that hold no schemas by themselves, since a pointer may lead there. A schema's own names come
+    /// before these.
+    fn collect_others(
+        &mut self,
+        value: &'s Value,
+        mut document: &'s Value,
+        schemas: &HashSet<*const Value>,
+    ) {
+        match value {
             Value::Object(members) => {
-                if let Some(Value::String(id)) = members.get(ID) {
-                    self.identified.push((id.trim_end_matches('#'), schema));
-                    if !id.starts_with('#') {
-                        document = schema;
-                    }
-                }
-                let is_inner = !std::ptr::eq(document, self.root);
-                for keyword in ANCHORS {
-                    if let Some(Value::String(name)) = members.get(keyword) {
-                        self.anchors.entry(name).or_insert(schema);
-                        if keyword == DYNAMIC_ANCHOR {
-                            self.dynamic_anchors.entry(name).or_default().push(schema);
-                        }
-                        if is_inner {
-                            let place = (std::ptr::from_ref(document), name.as_str());
-                            self.inner_anchors.entry(place).or_insert(schema);
-                        }
-                    }
-                }
-                if is_inner
-                    && REFERENCES
-                        .iter()
-                        .any(|keyword| members.contains_key(*keyword))
-                {
-                    let place = std::ptr::from_ref(schema);
-                    self.inner_documents.insert(place, document);
-                }
-                members
-                    .values()
-                    .for_each(|inner| self.collect(inner, document));
+                document = match schemas.contains(&std::ptr::from_ref(value)) {
+                    true => self.document(value),
+                    false => self.add(value, members, document),
+                };
+                let inside = members.values();
+                inside.for_each(|inner| self.collect_others(inner, document, schemas));
             }
-            Value::Array(items) => items.iter().for_each(|inner| self.collect(inner, document)),
+            Value::Array(items) => items
+                .iter()
+                .for_each(|inner| self.collect_others(inner, document, schemas)),
             _ => {}
         }
     }
 
-    /// Returns all schemas that a dynamic reference may mean beside its target, by the schemas around its value. The error says
-    /// that there are too many of them.
+    /// Adds what one schema is named. Returns the document that it belongs to.
+    fn add(
+        &mut self,
+        schema: &'s Value,
+        members: &'s Map<String, Value>,
+        mut document: &'s Value,
+    ) -> &'s Value {
+        let place = std::ptr::from_ref(schema);
+        let id = members.get(ID).and_then(Value::as_str);
+        // Older dialects write an anchor like this.
+        let anchor = id.and_then(|id| id.strip_prefix('#'));
+        if let Some(id) = id.filter(|_| anchor.is_none()) {
+            let address = joined(self.address(document), id);
+            self.documents.entry(address.clone()).or_insert(schema);
+            self.addresses.insert(place, address);
+            document = schema;
+        }
+        if !std::ptr::eq(document, self.root) {
+            self.inner_documents.insert(place, document);
+        }
+        let named = ANCHORS.iter().filter_map(|keyword| members.get(*keyword));
+        let names = named.filter_map(Value::as_str).chain(anchor);
+        for name in names {
+            let place = (std::ptr::from_ref(document), name);
+            self.anchors.entry(place).or_insert(schema);
+        }
+        if let Some(Value::String(name)) = members.get(DYNAMIC_ANCHOR) {
+            self.dynamic_anchors.entry(name).or_default().push(schema);
+        }
+        document
+    }
+
+    /// Returns the document that a schema belongs to.
+    pub fn document(&self, schema: &Value) -> &'s Value {
+        let place = std::ptr::from_ref(schema);
+        let inner = self.inner_documents.get(&place).copied();
+        inner.unwrap_or(self.root)
+    }
+
+    fn address(&self, document: &Value) -> &str {
+        let place = std::ptr::from_ref(document);
+        self.addresses.get(&place).map_or("", String::as_str)
+    }
+
+    /// Returns the document that a reference of a schema names.
+    pub fn addressed(&self, schema: &Value, reference: &str) -> Option<&'s Value> {
+        let (address, _) = reference.split_once('#').unwrap_or((reference, ""));
+        let document = self.document(schema);
+        match address.is_empty() {
+            true => Some(document),
+            false => {
+                let address = joined(self.address(document), address);
+                self.documents.get(&address).copied()
+            }
+        }
+    }
+
+    /// Returns the schema of a document with this dynamic anchor.
+    pub fn dynamic_anchor(&self, document: &Value, name: &str) -> Option<&'s Value> {
+        let place = (std::ptr::from_ref(document), name);
+        self.scoped_anchors.get(&place).copied()
+    }
+
+    /// Returns all schemas that a reference to a dynamic anchor may mean beside its target, by the schemas around its value.
+    /// The error says that there are too many of them.
     pub fn dynamic_targets(
         &mut self,
         reference: &str,
@@ -242,30 +314,19 @@ impl<'s> NamedSchemas<'s> {
 
     /// Returns what a reference of a schema names. The error says that there are too many of them.
     pub fn target(&mut self, schema: &Value, reference: &str) -> Result<Option<&'s Value>, String> {
-        let (address, fragment) = reference.split_once('#').unwrap_or((reference, ""));
-        self.lookups += 1 + self.identified.len() * usize::from(!address.is_empty());
+        self.lookups += 1;
         if self.lookups > LOOKUPS_MAX {
             return Err(TOO_MANY.to_owned());
         }
-        let root = match address.is_empty() {
-            true => {
-                let place = std::ptr::from_ref(schema);
-                Some(*self.inner_documents.get(&place).unwrap_or(&self.root))
-            }
-            false => self
-                .identified
-                .iter()
-                .find(|(id, _)| is_meant(id, address))
-                .map(|(_, schema)| *schema),
+        let Some(document) = self.addressed(schema, reference) else {
+            return Ok(None);
         };
+        let (_, fragment) = reference.split_once('#').unwrap_or((reference, ""));
         if fragment.is_empty() || fragment.starts_with('/') {
-            return Ok(root.and_then(|root| root.pointer(&percent_decoded(fragment))));
+            return Ok(document.pointer(&percent_decoded(fragment)));
         }
-        let inner = root.and_then(|root| {
-            let place = (std::ptr::from_ref(root), fragment);
-            self.inner_anchors.get(&place).copied()
-        });
-        Ok(inner.or_else(|| self.anchors.get(fragment).copied()))
+        let place = (std::ptr::from_ref(document), fragment);
+        Ok(self.anchors.get(&place).copied())
     }
 }
 

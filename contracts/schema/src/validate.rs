@@ -16,6 +16,7 @@ mod lengths;
 mod looking;
 mod repair;
 mod schema;
+mod scope;
 mod text;
 mod union;
 mod violations;

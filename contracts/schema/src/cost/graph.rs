@@ -1,6 +1,6 @@
 //! The schemas of a document, and which of them apply to the same value or to the values inside it.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use serde_json::Value;
 
@@ -70,6 +70,9 @@ pub(crate) struct SchemaGraph<'s> {
     pub(super) order: Vec<NodeId>,
     schemas: Vec<&'s Value>,
     ids: HashMap<*const Value, NodeId>,
+    names: NamedSchemas<'s>,
+    /// Names of dynamic anchors that a reference leads to and several schemas have.
+    dynamic_names: BTreeSet<&'s str>,
 }
 
 impl<'s> SchemaGraph<'s> {
@@ -80,6 +83,7 @@ impl<'s> SchemaGraph<'s> {
             ids: HashMap::new(),
             nodes: Vec::new(),
             schemas: Vec::new(),
+            dynamic_names: BTreeSet::new(),
         };
         reader.id(root);
         let mut next = 0;
@@ -93,6 +97,8 @@ impl<'s> SchemaGraph<'s> {
             order,
             schemas: reader.schemas,
             ids: reader.ids,
+            names: reader.names,
+            dynamic_names: reader.dynamic_names,
         })
     }
 
@@ -114,6 +120,15 @@ impl<'s> SchemaGraph<'s> {
 
     pub(crate) fn dynamic_reference(&self, node: NodeId) -> Option<NodeId> {
         self.nodes[node].dynamic_reference
+    }
+
+    pub(crate) fn names(&self) -> &NamedSchemas<'s> {
+        &self.names
+    }
+
+    /// Returns the names of dynamic anchors whose meaning depends on the schemas around the value.
+    pub(crate) fn dynamic_names(&self) -> impl ExactSizeIterator<Item = &'s str> {
+        self.dynamic_names.iter().copied()
     }
 
     /// Returns the steps of the schema on one value, and those for each value directly inside.
@@ -171,6 +186,7 @@ struct GraphBuilder<'s> {
     ids: HashMap<*const Value, NodeId>,
     nodes: Vec<SchemaNode>,
     schemas: Vec<&'s Value>,
+    dynamic_names: BTreeSet<&'s str>,
 }
 
 impl<'s> GraphBuilder<'s> {
@@ -220,27 +236,7 @@ impl<'s> GraphBuilder<'s> {
         };
         match (keyword, value) {
             (REF | DYNAMIC_REF | RECURSIVE_REF, Value::String(reference)) => {
-                if let Some(target) = self.names.target(schema, reference)? {
-                    let others = match keyword {
-                        DYNAMIC_REF => self.names.dynamic_targets(reference, target)?,
-                        _ => Vec::new(),
-                    };
-                    let target = self.id(target);
-                    if others.is_empty() {
-                        node.same.push((SchemaLink::Whole, target));
-                    } else {
-                        // One of them applies, whatever the value is.
-                        let others = others.into_iter().map(|other| self.id(other));
-                        node.keyed.push(KeyedUnion {
-                            arms: [target].into_iter().chain(others).collect(),
-                            takes_objects_alone: true,
-                        });
-                    }
-                    match keyword {
-                        REF => node.reference = Some(target),
-                        _ => node.dynamic_reference = Some(target),
-                    }
-                }
+                self.reference(schema, keyword, reference, node)?;
             }
             ("allOf" | "then" | "else", _) => self.same(node, SchemaLink::Whole, value),
             ("not" | "if", _) => self.same(node, SchemaLink::Test, value),
@@ -303,6 +299,40 @@ impl<'s> GraphBuilder<'s> {
                 }
             }
             _ => node.own += u64::from(!value.is_string()),
+        }
+        Ok(())
+    }
+
+    fn reference(
+        &mut self,
+        schema: &Value,
+        keyword: &str,
+        reference: &'s str,
+        node: &mut SchemaNode,
+    ) -> Result<(), String> {
+        let Some(target) = self.names.target(schema, reference)? else {
+            return Ok(());
+        };
+        // The validator looks at dynamic anchors for every reference that names one.
+        let others = self.names.dynamic_targets(reference, target)?;
+        let target = self.id(target);
+        if others.is_empty() {
+            node.same.push((SchemaLink::Whole, target));
+        } else {
+            self.dynamic_names
+                .extend(reference.split_once('#').map(|(_, name)| name));
+            // One of them applies, whatever the value is.
+            let others = others.into_iter().map(|other| self.id(other));
+            node.keyed.push(KeyedUnion {
+                arms: [target].into_iter().chain(others).collect(),
+                takes_objects_alone: true,
+            });
+        }
+        match keyword {
+            REF => node.reference = Some(target),
+            DYNAMIC_REF => node.dynamic_reference = Some(target),
+            // Only another dialect knows it.
+            _ => {}
         }
         Ok(())
     }

@@ -71,10 +71,8 @@ fn schemas_that_apply_another_one_exponentially_often_are_refused() {
     }
 }
 
-/// What `#/$defs/d0` names in a document inside is not what it names at the root.
-#[test]
-fn references_lead_into_the_document_that_they_are_written_in() {
-    let explodes = chain(30, |next| json!({ "allOf": [next, next] }));
+/// A chain of definitions, each of which names the next one twice by its anchor.
+fn anchored_chain() -> Value {
     let mut anchored = json!({});
     for level in 0..30 {
         let next = json!({ "$ref": format!("#d{}", level + 1) });
@@ -82,17 +80,57 @@ fn references_lead_into_the_document_that_they_are_written_in() {
         anchored[format!("d{level}")] = definition;
     }
     anchored["d30"] = json!({ "$anchor": "d30" });
-    let plain: serde_json::Map<String, Value> = (0..30)
-        .map(|level| {
-            (
-                format!("d{level}"),
-                json!({ "$anchor": format!("d{level}") }),
-            )
-        })
-        .collect();
-    for (start, definitions) in [("#/$defs/d0", &explodes["$defs"]), ("#d0", &anchored)] {
+    anchored
+}
+
+/// Returns what has the same names and costs nothing.
+fn plain_anchors() -> serde_json::Map<String, Value> {
+    let plain = |level: u32| {
+        (
+            format!("d{level}"),
+            json!({ "$anchor": format!("d{level}") }),
+        )
+    };
+    (0..30).map(plain).collect()
+}
+
+/// What `#/$defs/d0` names in a document inside is not what it names at the root.
+#[test]
+fn references_lead_into_the_document_that_they_are_written_in() {
+    let explodes = chain(30, |next| json!({ "allOf": [next, next] }));
+    for (start, definitions) in [
+        ("#/$defs/d0", &explodes["$defs"]),
+        ("#d0", &anchored_chain()),
+    ] {
         let inner = json!({ "$id": "urn:inner", "$ref": start, "$defs": definitions });
-        let schema = json!({ "$defs": plain, "properties": { "a": inner } });
+        let schema = json!({ "$defs": plain_anchors(), "properties": { "a": inner } });
+        let why = SchemaCost::measure(&schema).expect_err("2^30 steps");
+        assert!(why.contains(&STEPS_MAX.to_string()), "{why}");
+    }
+}
+
+/// Cheap schemas before the costly ones have their names, but not in the place that the reference leads to.
+#[test]
+fn references_do_not_lead_to_what_has_the_same_name_elsewhere() {
+    let by_anchor = |first: Value| {
+        let all = json!({ "$defs": anchored_chain() });
+        json!({ "properties": { "a": { "$ref": "#d0" } }, "$defs": { "first": first, "all": all } })
+    };
+    let explodes = chain(30, |next| json!({ "allOf": [next, next] }));
+    let by_address = json!({
+        "$id": "https://example.org/",
+        "$ref": "b/start",
+        "$defs": {
+            "cheap": { "$id": "a/costly", "type": "string" },
+            "costly": { "$id": "b/costly", "$ref": "#/$defs/d0", "$defs": explodes["$defs"] },
+            "start": { "$id": "b/start", "$ref": "costly" },
+        },
+    });
+    for schema in [
+        by_anchor(json!({ "default": plain_anchors() })),
+        by_anchor(json!({ "$id": "urn:inner", "$defs": plain_anchors() })),
+        by_address,
+    ] {
         let why = SchemaCost::measure(&schema).expect_err("2^30 steps");
         assert!(why.contains(&STEPS_MAX.to_string()), "{why}");
     }
@@ -102,23 +140,27 @@ fn references_lead_into_the_document_that_they_are_written_in() {
 #[test]
 fn dynamic_references_cost_what_the_costliest_of_their_name_does() {
     let names: Vec<String> = (0..800).map(|number| format!("n{number}")).collect();
-    let of = |reference: &str| {
+    let of = |keyword: &str, reference: &str| {
         json!({
             "$defs": {
                 "first": { "$id": "urn:first", "$dynamicAnchor": "n", "type": "object" },
                 "second": { "$id": "urn:second", "$dynamicAnchor": "n", "enum": [names, 1] },
                 "plain": { "$id": "urn:plain", "$anchor": "n" },
             },
-            "properties": { "a": { "$dynamicRef": reference } },
+            "properties": { "a": { keyword: reference } },
         })
     };
-    for reference in ["urn:first#n", "urn:second#n"] {
-        let steps = check_steps(&of(reference), 1);
+    for (keyword, reference) in [
+        ("$dynamicRef", "urn:first#n"),
+        ("$dynamicRef", "urn:second#n"),
+        ("$ref", "urn:first#n"),
+    ] {
+        let steps = check_steps(&of(keyword, reference), 1);
         assert!((100..200).contains(&steps), "{reference}: {steps} steps");
     }
     // What is no dynamic anchor means itself.
     for reference in ["urn:first", "urn:plain#n"] {
-        let steps = check_steps(&of(reference), 1);
+        let steps = check_steps(&of("$dynamicRef", reference), 1);
         assert!(steps < 20, "{reference}: {steps} steps");
     }
 }

@@ -3,7 +3,8 @@
 //! The validator itself has no budget. So each schema of a document becomes a definition of its own that begins with a
 //! keyword of ours, `{"allOf": [{"weir:steps": …}, the schema]}`: once the budget is spent the keyword fails, nothing below
 //! it is visited, and the check soon ends. Alternatives are only tested for validity (`not` in `not`), since the validator
-//! would collect the faults of all of them.
+//! would collect the faults of all of them. A schema that means something else in another dynamic scope becomes a definition
+//! for each of them.
 
 use std::convert::Infallible;
 use std::{borrow::Cow, collections::HashMap};
@@ -11,7 +12,7 @@ use std::{borrow::Cow, collections::HashMap};
 use jsonschema::{Keyword, ValidationError, Validator, paths::Location};
 use serde_json::{Map, Value, json};
 
-use super::{ValidationAuthority, budget, checker::TEXT_BYTES, looking};
+use super::{ValidationAuthority, budget, checker::TEXT_BYTES, looking, scope::DynamicScope};
 use crate::{
     cost::{NodeId, SchemaGraph, text_steps},
     json::push_pointer,
@@ -23,6 +24,8 @@ use crate::{
 };
 
 const KEYWORD: &str = "weir:steps";
+/// Definitions for further dynamic scopes. A schema with more of them has no such form.
+const SCOPED_MAX: usize = 10_000;
 
 pub(super) struct BoundedValidator {
     pub(super) validator: Validator,
@@ -51,14 +54,17 @@ impl BoundedValidator {
         let explains = !graph.has_unevaluated();
         let mut places = HashMap::new();
         collect_places(schema, &mut String::new(), &mut places);
+        let mut form = BoundedForm::new(&graph, explains);
         let mut definitions = Map::new();
         let mut known = Vec::new();
-        for id in 0..graph.len() {
-            let (definition, unions) = bounded(&graph, id, explains);
-            definitions.insert(id.to_string(), definition);
-            let place = places
-                .remove(&std::ptr::from_ref(graph.schema(id)))
-                .unwrap_or_default();
+        while let Some((id, scope)) = form.open.get(known.len()).cloned() {
+            if known.len() > graph.len() + SCOPED_MAX {
+                return None;
+            }
+            let (definition, unions) = form.definition(id, &scope);
+            definitions.insert(known.len().to_string(), definition);
+            let place = places.get(&std::ptr::from_ref(graph.schema(id)));
+            let place = place.cloned().unwrap_or_default();
             known.push(BoundedDefinition { place, unions });
         }
         let whole = json!({ REF: by_number(0), DEFS: definitions });
@@ -84,57 +90,102 @@ impl BoundedValidator {
     }
 }
 
-/// Returns the definition for a schema, and its alternatives that are asked for yes or no.
-fn bounded(graph: &SchemaGraph<'_>, id: NodeId, opaque: bool) -> (Value, Vec<&'static str>) {
-    let Value::Object(members) = graph.schema(id) else {
-        return (graph.schema(id).clone(), Vec::new());
-    };
-    let (mut inner, mut unions, mut beside) = (Map::new(), Vec::new(), Vec::new());
-    for (keyword, value) in members {
-        match (keyword.as_str(), value) {
-            (ID | ANCHOR | DYNAMIC_ANCHOR | SCHEMA | DEFS | DEFINITIONS, _) => {}
-            ("contentSchema" | "default" | "examples" | "description" | "title", _) => {}
-            (REF, _) => drop(graph.reference(id).map(|target| {
-                inner.insert(REF.to_owned(), by_number(target));
-            })),
-            (DYNAMIC_REF | RECURSIVE_REF, _) => {}
-            ("anyOf" | "oneOf", Value::Array(_)) if opaque => {
-                let union = if keyword == "anyOf" { "anyOf" } else { "oneOf" };
-                let arms = refer_all(graph, value);
-                beside.push(json!({ "not": { "not": { union: arms } } }));
-                unions.push(union);
-            }
-            _ => {
-                let Ok(value) = map_inside(keyword, value, &mut |schema| {
-                    Ok::<_, Infallible>(refer(graph, schema))
-                });
-                inner.insert(keyword.clone(), value);
+/// The definitions of a form: one for each schema and dynamic scope.
+struct BoundedForm<'g, 's> {
+    graph: &'g SchemaGraph<'s>,
+    /// Whether alternatives are asked for yes or no.
+    is_opaque: bool,
+    numbers: HashMap<(NodeId, DynamicScope), usize>,
+    /// The schema of each definition, by number.
+    open: Vec<(NodeId, DynamicScope)>,
+}
+
+impl<'g, 's> BoundedForm<'g, 's> {
+    fn new(graph: &'g SchemaGraph<'s>, is_opaque: bool) -> Self {
+        let mut form = Self {
+            graph,
+            is_opaque,
+            numbers: HashMap::new(),
+            open: Vec::new(),
+        };
+        form.number(0, DynamicScope::at_root(graph));
+        form
+    }
+
+    fn number(&mut self, id: NodeId, scope: DynamicScope) -> usize {
+        let next = self.open.len();
+        let number = *self.numbers.entry((id, scope.clone())).or_insert(next);
+        if number == next {
+            self.open.push((id, scope));
+        }
+        number
+    }
+
+    /// Returns the definition for a schema, and its alternatives that are asked for yes or no.
+    fn definition(&mut self, id: NodeId, scope: &DynamicScope) -> (Value, Vec<&'static str>) {
+        let graph = self.graph;
+        let Value::Object(members) = graph.schema(id) else {
+            return (graph.schema(id).clone(), Vec::new());
+        };
+        let (mut inner, mut unions, mut beside) = (Map::new(), Vec::new(), Vec::new());
+        let mut dynamic = None;
+        for (keyword, value) in members {
+            match (keyword.as_str(), value) {
+                (ID | ANCHOR | DYNAMIC_ANCHOR | SCHEMA | DEFS | DEFINITIONS, _) => {}
+                ("contentSchema" | "default" | "examples" | "description" | "title", _) => {}
+                (REF, Value::String(reference)) => {
+                    let to = self.followed(id, graph.reference(id), reference, scope);
+                    inner.insert(REF.to_owned(), to);
+                }
+                (DYNAMIC_REF, Value::String(reference)) => {
+                    let target = graph.dynamic_reference(id);
+                    dynamic = Some(self.followed(id, target, reference, scope));
+                }
+                (RECURSIVE_REF, _) => {}
+                ("anyOf" | "oneOf", Value::Array(arms)) if self.is_opaque => {
+                    let union = if keyword == "anyOf" { "anyOf" } else { "oneOf" };
+                    let arms: Value = arms.iter().map(|arm| self.refer(arm, scope)).collect();
+                    beside.push(json!({ "not": { "not": { union: arms } } }));
+                    unions.push(union);
+                }
+                _ => {
+                    let Ok(value) = map_inside(keyword, value, &mut |schema| {
+                        Ok::<_, Infallible>(self.refer(schema, scope))
+                    });
+                    inner.insert(keyword.clone(), value);
+                }
             }
         }
+        let ((own, each), (states, name_states)) = (graph.steps(id), graph.states(id));
+        let steps = json!({ KEYWORD: [own, each, states, name_states] });
+        let mut all = vec![steps, Value::Object(inner)];
+        all.extend(beside);
+        all.extend(dynamic.map(schema_for));
+        (json!({ "allOf": all }), unions)
     }
-    let ((own, each), (states, name_states)) = (graph.steps(id), graph.states(id));
-    let steps = json!({ KEYWORD: [own, each, states, name_states] });
-    let mut all = vec![steps, Value::Object(inner)];
-    all.extend(beside);
-    let dynamic = graph.dynamic_reference(id);
-    all.extend(dynamic.map(|target| schema_for(by_number(target))));
-    (json!({ "allOf": all }), unions)
-}
 
-fn refer_all(graph: &SchemaGraph<'_>, value: &Value) -> Value {
-    match value {
-        Value::Array(schemas) => schemas.iter().map(|schema| refer(graph, schema)).collect(),
-        schema => refer(graph, schema),
+    /// Returns the reference to what a reference of a schema means. One that leads out of the document stays as it is: the
+    /// validator knows the schemas of the dialects.
+    fn followed(
+        &mut self,
+        id: NodeId,
+        target: Option<NodeId>,
+        reference: &str,
+        scope: &DynamicScope,
+    ) -> Value {
+        let Some(target) = target else {
+            return reference.into();
+        };
+        let (target, scope) = scope.follow(self.graph, (id, target), reference);
+        by_number(self.number(target, scope))
     }
-}
 
-fn refer(graph: &SchemaGraph<'_>, schema: &Value) -> Value {
-    match graph
-        .id(schema)
-        .filter(|_| schema.is_object() && !is_pin(schema))
-    {
-        Some(id) => schema_for(by_number(id)),
-        None => schema.clone(),
+    fn refer(&mut self, schema: &Value, scope: &DynamicScope) -> Value {
+        let id = self.graph.id(schema);
+        match id.filter(|_| schema.is_object() && !is_pin(schema)) {
+            Some(id) => schema_for(by_number(self.number(id, scope.clone()))),
+            None => schema.clone(),
+        }
     }
 }
 
@@ -161,8 +212,8 @@ fn is_pin(schema: &Value) -> bool {
             .is_some_and(|members| members.keys().all(is_plain))
 }
 
-fn by_number(id: NodeId) -> Value {
-    format!("#/$defs/{id}").into()
+fn by_number(number: usize) -> Value {
+    format!("#/$defs/{number}").into()
 }
 
 fn collect_places(value: &Value, place: &mut String, found: &mut HashMap<*const Value, String>) {
@@ -246,4 +297,161 @@ fn keyword<'a>(
         states: number(2),
         name_states: number(3),
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Asserts that the counted form and the validator both say of each value whether it is valid.
+    fn check(schema: &Value, values: &[(Value, bool)]) {
+        let plain = crate::validate::validator(schema).expect("a schema");
+        let bounded = BoundedValidator::new(schema, ValidationAuthority::Own).expect("a form");
+        for (value, is_valid) in values {
+            assert_eq!(plain.is_valid(value), *is_valid, "{schema} {value}");
+            assert_eq!(
+                bounded.validator.is_valid(value),
+                *is_valid,
+                "counted: {schema} {value}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_outermost_dynamic_anchor_of_a_name_applies() {
+        let tree = json!({
+            "$id": "tree",
+            "$dynamicAnchor": "node",
+            "type": "object",
+            "properties": {
+                "data": true,
+                "children": { "type": "array", "items": { "$dynamicRef": "#node" } },
+            },
+        });
+        let strict = json!({
+            "$id": "https://example.org/strict",
+            "$dynamicAnchor": "node",
+            "$ref": "tree",
+            "unevaluatedProperties": false,
+            "$defs": { "tree": tree },
+        });
+        let of = |name: &str| json!({ "children": [{ "children": [{ name: 1 }] }] });
+        check(&strict, &[(of("data"), true), (of("daat"), false)]);
+
+        let inner = json!({
+            "$id": "inner",
+            "$dynamicAnchor": "node",
+            "type": ["string", "object"],
+            "properties": { "b": { "$dynamicRef": "#node" } },
+        });
+        let outer = json!({
+            "$id": "https://example.org/outer",
+            "$dynamicAnchor": "node",
+            "type": "object",
+            "properties": { "a": { "$ref": "inner" } },
+            "$defs": { "inner": inner },
+        });
+        let of = |value: Value| json!({ "a": { "b": value } });
+        check(&outer, &[(of(json!({})), true), (of(json!("x")), false)]);
+    }
+
+    #[test]
+    fn a_schema_may_apply_in_several_dynamic_scopes() {
+        let list = |name: &str, kind: &str| {
+            json!({
+                "$id": name,
+                "$ref": "list",
+                "$defs": { "item": { "$dynamicAnchor": "item", "type": kind } },
+            })
+        };
+        let lists = json!({
+            "$id": "https://example.org/lists",
+            "properties": { "n": { "$ref": "numbers" }, "t": { "$ref": "texts" }, "any": { "$ref": "list" } },
+            "$defs": {
+                "list": {
+                    "$id": "list",
+                    "items": { "$dynamicRef": "#item" },
+                    "$defs": { "item": { "$dynamicAnchor": "item" } },
+                },
+                "numbers": list("numbers", "number"),
+                "texts": list("texts", "string"),
+            },
+        });
+        let values = [
+            (json!({ "n": [1], "t": ["a"], "any": [1, "a"] }), true),
+            (json!({ "n": ["a"] }), false),
+            (json!({ "t": [1] }), false),
+        ];
+        check(&lists, &values);
+    }
+
+    /// A document that no reference left has no part in the dynamic scope.
+    #[test]
+    fn documents_in_between_do_not_count() {
+        let item = json!({
+            "$id": "item",
+            "properties": { "content": { "$dynamicRef": "#content" } },
+            "$defs": { "default": { "$dynamicAnchor": "content", "type": "integer" } },
+        });
+        let list = json!({
+            "$id": "list",
+            "items": { "$ref": "item" },
+            "$defs": { "item": item, "content": { "$dynamicAnchor": "content", "type": "string" } },
+        });
+        let of = |reference: &str| {
+            json!({
+                "$id": "https://example.org/main",
+                "properties": { "a": { "$ref": reference } },
+                "$defs": { "list": list },
+            })
+        };
+        let (number, text) = (json!({ "content": 1 }), json!({ "content": "a" }));
+        let values = [
+            (json!({ "a": number }), true),
+            (json!({ "a": text }), false),
+        ];
+        check(&of("item"), &values);
+        let values = [
+            (json!({ "a": [number] }), false),
+            (json!({ "a": [text] }), true),
+        ];
+        check(&of("list"), &values);
+    }
+
+    #[test]
+    fn references_mean_what_the_validator_takes_them_for() {
+        let same_end = json!({
+            "$id": "https://example.org/",
+            "properties": { "a": { "$ref": "b/list" } },
+            "$defs": {
+                "other": { "$id": "a/item", "type": "string" },
+                "item": { "$id": "b/item", "type": "integer" },
+                "list": { "$id": "b/list", "$ref": "item" },
+            },
+        });
+        let inner_first = json!({
+            "properties": { "a": { "$ref": "#x" } },
+            "$defs": {
+                "inner": { "$id": "inner", "$defs": { "x": { "$anchor": "x", "type": "string" } } },
+                "x": { "$anchor": "x", "type": "integer" },
+            },
+        });
+        let default_first = json!({
+            "default": { "$anchor": "x", "type": "string" },
+            "properties": { "a": { "$ref": "#x" } },
+            "$defs": { "x": { "$anchor": "x", "type": "integer" } },
+        });
+        for schema in [same_end, inner_first, default_first] {
+            check(
+                &schema,
+                &[(json!({ "a": 1 }), true), (json!({ "a": "b" }), false)],
+            );
+        }
+        let dialect = json!({ "properties": { "a": { "$ref": "https://json-schema.org/draft/2020-12/schema" } } });
+        let of = |kind: Value| json!({ "a": { "type": kind } });
+        check(
+            &dialect,
+            &[(of(json!("string")), true), (of(json!(1)), false)],
+        );
+    }
 }
