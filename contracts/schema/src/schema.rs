@@ -94,3 +94,14 @@ pub fn add_to_all_of(members: &mut Map<String, Value>, schema: Value) {
         all.push(schema);
     }
 }
+
+/// Returns the group of keywords that look at each other; the others stand alone.
+pub(crate) fn keyword_group(keyword: &str) -> &str {
+    match keyword {
+        "properties" | "patternProperties" | "additionalProperties" => "properties",
+        "prefixItems" | "items" | "additionalItems" => "items",
+        "contains" | "minContains" | "maxContains" => "contains",
+        "if" | "then" | "else" => "if",
+        other => other,
+    }
+}

@@ -364,6 +364,117 @@ fn what_would_cost_the_others_is_refused() {
     );
 }
 
+/// What is beside a reference, or twice in `allOf`, holds as well.
+#[test]
+fn rules_that_hold_together_are_kept_together() {
+    let (text, count) = (json!({ "type": "string" }), json!({ "type": "integer" }));
+    let base = json!({ "type": "object", "properties": { "a": text }, "required": ["a"] });
+    let extended =
+        json!({ "$ref": "#/$defs/base", "properties": { "b": count }, "required": ["b"] });
+    let input = json!({
+        "type": "object",
+        "properties": {
+            "both": extended,
+            "any": { "$ref": "#/$defs/any", "maxLength": 3 },
+            "described": { "$ref": "#/$defs/base", "description": "Its own." },
+        },
+        "$defs": { "base": base, "any": true },
+    });
+    let lowered = lower("tool", &input, ClientProfile::Gemini);
+    let both = json!({ "properties": { "b": count, "a": text }, "required": ["b", "a"], "type": "object" });
+    assert_eq!(lowered.input["properties"]["both"], both, "{lowered:?}");
+    assert_eq!(
+        lowered.input["properties"]["any"],
+        json!({ "maxLength": 3 })
+    );
+    assert!(lowered.remarks.is_empty(), "nothing is lost: {lowered:?}");
+    let lowered = lower("tool", &input, ClientProfile::Anthropic);
+    let both = json!({ "properties": { "b": count }, "required": ["b"], "allOf": [base] });
+    assert_eq!(lowered.input["properties"]["both"], both);
+    let mut described = base.clone();
+    described["description"] = "Its own.".into();
+    assert_eq!(lowered.input["properties"]["described"], described);
+
+    let part = |schema: Value| json!({ "properties": { "a": schema } });
+    let (short, long) = (
+        json!({ "maxLength": 3 }),
+        json!({ "minLength": 2, "maxLength": 9 }),
+    );
+    let twice = json!({ "type": "object", "allOf": [part(short.clone()), part(long.clone())] });
+    let lowered = lower("tool", &twice, ClientProfile::Cursor);
+    assert_eq!(
+        lowered.input["properties"]["a"],
+        json!({ "allOf": [short, long] })
+    );
+    let lowered = lower("tool", &twice, ClientProfile::Gemini);
+    assert_eq!(
+        lowered.input["properties"]["a"],
+        json!({ "maxLength": 3, "minLength": 2 })
+    );
+    let lost: Vec<_> = lowered
+        .remarks
+        .iter()
+        .map(|remark| (remark.rule, remark.at.as_str()))
+        .collect();
+    assert_eq!(lost, [("union", "/properties/a")]);
+    let twice =
+        json!({ "type": "object", "allOf": [{ "minProperties": 1 }, { "minProperties": 2 }] });
+    assert_eq!(
+        lower("tool", &twice, ClientProfile::Openai).remarks[0].rule,
+        "top-level"
+    );
+}
+
+#[test]
+fn no_rule_is_left_out_in_silence() {
+    let list = |items: Value| json!({ "type": "array", "items": items });
+    for (schema, expected, rule) in [
+        (
+            json!({ "type": ["string", "integer"], "anyOf": [{ "minLength": 2 }, { "minimum": 2 }] }),
+            json!({ "anyOf": [{ "minLength": 2 }, { "minimum": 2 }] }),
+            Some("keyword"),
+        ),
+        (
+            json!({ "enum": ["a", null] }),
+            json!({ "enum": ["a"], "type": "string" }),
+            Some("null"),
+        ),
+        (json!({ "type": ["null"] }), json!({ "type": "null" }), None),
+        (
+            json!({ "type": "integer", "minimum": 0, "exclusiveMinimum": 4 }),
+            json!({ "type": "integer", "minimum": 5 }),
+            None,
+        ),
+        (
+            json!({ "type": "integer", "maximum": 2, "exclusiveMaximum": 4 }),
+            json!({ "type": "integer", "maximum": 2 }),
+            None,
+        ),
+        (list(json!(true)), list(json!({})), None),
+        (list(json!(false)), list(json!({})), Some("keyword")),
+    ] {
+        let lowered = lower(
+            "tool",
+            &object(json!({ "a": schema }), json!([])),
+            ClientProfile::Gemini,
+        );
+        assert_eq!(lowered.input["properties"]["a"], expected, "{schema}");
+        let lost: Vec<_> = lowered.remarks.iter().map(|remark| remark.rule).collect();
+        assert_eq!(lost, Vec::from_iter(rule), "{schema}");
+    }
+    let lists = object(json!({ "a": { "type": ["array", "null"] } }), json!([]));
+    let lowered = lower("tool", &lists, ClientProfile::Vscode);
+    assert_eq!(
+        lowered.input["properties"]["a"],
+        json!({ "type": ["array", "null"], "items": {} })
+    );
+    let node = json!({ "type": "object", "properties": { "next": { "$ref": "#/$defs/node", "minProperties": 1, "type": "object" } } });
+    let input = json!({ "type": "object", "properties": { "a": { "$ref": "#/$defs/node" } }, "$defs": { "node": node } });
+    let lowered = lower("tool", &input, ClientProfile::OpenaiStrict);
+    let is_told = |rule: &str| lowered.remarks.iter().any(|remark| remark.rule == rule);
+    assert!(is_told("reference"), "{lowered:?}");
+}
+
 /// Every schema of ten real servers comes out as the vendor lists it, whole, and unchanged when it is lowered again.
 #[test]
 fn schemas_of_real_servers_keep_to_each_list() {

@@ -104,7 +104,9 @@ impl ToolLowering<'_> {
 
     /// Removes choices between whole argument lists, which no client takes.
     fn top(&mut self, members: &mut Map<String, Value>) {
-        merge_all_of(members);
+        if let Some(conflict) = merge_all_of(members) {
+            self.lose(TOP_LEVEL, "", twice(&conflict));
+        }
         for keyword in COMBINATORS.into_iter().chain(["enum", "const"]) {
             if members.shift_remove(keyword).is_some() {
                 self.lose(
@@ -158,7 +160,13 @@ impl ToolLowering<'_> {
             self.refuse(OPEN_OBJECT, at, "a value of any type cannot be written");
         }
         match (schema, self.takes.keywords) {
-            (Value::Bool(true), Some(_)) => json!({}),
+            (Value::Bool(is_any), Some(_)) => {
+                if !is_any {
+                    let message = "the rule that no value may be sent is left out";
+                    self.lose(KEYWORD, at, message);
+                }
+                json!({})
+            }
             (schema, _) => schema,
         }
     }
@@ -167,11 +175,7 @@ impl ToolLowering<'_> {
     fn unions(&mut self, members: &mut Map<String, Value>, at: &str) -> bool {
         let before = members.contains_key("allOf");
         if let Some(conflict) = merge_all_of(members) {
-            self.lose(
-                UNION,
-                at,
-                format!("`{conflict}` is twice in `allOf`, and one of both is left out"),
-            );
+            self.lose(UNION, at, twice(&conflict));
         }
         let has_merged = before && !has_odd_parts(members);
         let Some(arms) = members.shift_remove("oneOf") else {
@@ -190,20 +194,27 @@ impl ToolLowering<'_> {
     /// something.
     fn null(&mut self, members: &mut Map<String, Value>, at: &str) -> bool {
         let lost = "null cannot be sent";
-        let mut has_changed = false;
+        let (mut has_changed, mut had_null) = (false, false);
         if let Some(Value::Array(all)) = members.get("type") {
             let types: Vec<Value> = all
                 .iter()
                 .filter(|word| **word != "null")
                 .cloned()
                 .collect();
-            let had_null = all.len() > types.len();
+            had_null = all.len() > types.len() && !types.is_empty();
             match &types[..] {
+                [] => drop(members.insert("type".to_owned(), "null".into())),
                 [one] => drop(members.insert("type".to_owned(), one.clone())),
+                several if members.contains_key("anyOf") => {
+                    let types = Value::from(several).to_string();
+                    let message = format!("the rule that only {types} may be sent is left out");
+                    self.lose(KEYWORD, at, message);
+                    members.shift_remove("type");
+                }
                 several => {
                     let arms = several.iter().map(|word| json!({ "type": word })).collect();
                     members.shift_remove("type");
-                    members.entry("anyOf").or_insert(Value::Array(arms));
+                    members.insert("anyOf".to_owned(), Value::Array(arms));
                 }
             }
             if had_null {
@@ -216,7 +227,12 @@ impl ToolLowering<'_> {
         {
             let all = values.len();
             values.retain(|value| !value.is_null());
-            has_changed |= values.len() < all;
+            if values.len() < all {
+                has_changed = true;
+                if !had_null {
+                    self.lose(NULL, at, lost);
+                }
+            }
         }
         if let Some(Value::Array(arms)) = members.get_mut("anyOf")
             && arms.len() > 2
@@ -283,7 +299,8 @@ impl ToolLowering<'_> {
     }
 
     fn items(&mut self, members: &mut Map<String, Value>, at: &str) {
-        if members.get("type").is_none_or(|word| word != "array") {
+        let is_array = |word: &Value| word == "array" || has_word(word, "array");
+        if !members.get("type").is_some_and(is_array) {
             return;
         }
         if let Some(Value::Array(places)) = members.shift_remove("prefixItems") {
@@ -309,20 +326,19 @@ impl ToolLowering<'_> {
             let Some(bound) = members.shift_remove(exclusive) else {
                 continue;
             };
-            match bound
-                .as_i64()
-                .filter(|_| is_whole)
-                .and_then(|bound| bound.checked_add(step))
-            {
-                Some(bound) => drop(members.entry(inclusive).or_insert(bound.into())),
-                None => {
-                    self.lose(
-                        KEYWORD,
-                        at,
-                        format!("the rule that {bound} itself may not be sent is left out"),
-                    );
-                    members.entry(inclusive).or_insert(bound);
-                }
+            let exact = bound.as_i64().filter(|_| is_whole);
+            let exact = exact.and_then(|bound| bound.checked_add(step));
+            if exact.is_none() {
+                let message = format!("the rule that {bound} itself may not be sent is left out");
+                self.lose(KEYWORD, at, message);
+            }
+            let bound = exact.map_or(bound, Value::from);
+            let is_wider = |own: &Value| match step {
+                1 => own.as_f64() < bound.as_f64(),
+                _ => own.as_f64() > bound.as_f64(),
+            };
+            if members.get(inclusive).is_none_or(is_wider) {
+                members.insert(inclusive.to_owned(), bound);
             }
         }
         let others: Vec<String> = members
@@ -386,7 +402,11 @@ impl ToolLowering<'_> {
             }
         }
         for key in ["items", "additionalProperties", "contains"] {
-            if let Some(schema) = members.get_mut(key).filter(|schema| schema.is_object()) {
+            let schema = members.get_mut(key);
+            // Whether an object is open is a keyword of its own.
+            if let Some(schema) =
+                schema.filter(|schema| schema.is_object() || key != "additionalProperties")
+            {
                 *schema = self.schema(schema.take(), &format!("{at}/{key}"), level + 1);
             }
         }
@@ -439,7 +459,11 @@ impl ToolLowering<'_> {
             return self.any(Value::Object(members), at);
         }
         if members.contains_key(REF) && members.len() > 1 {
+            let all = members.len();
             members.retain(|key, _| key == REF || key == DEFS || key == "description");
+            if members.len() < all {
+                self.lose(REFERENCE, at, "the rules beside it are left out");
+            }
         }
         let is_object = members
             .get("type")
@@ -565,6 +589,10 @@ fn takes_null(schema: &Value) -> bool {
             .is_some_and(|arms| arms.iter().any(is_null))
 }
 
+fn twice(keyword: &str) -> String {
+    format!("`{keyword}` is twice in `allOf`, and one of both is left out")
+}
+
 /// Merges the members of `allOf` into their schema: properties and required names are joined, and of other keywords the
 /// first counts. Returns a keyword that was there twice with different values, if there was one.
 fn merge_all_of(members: &mut Map<String, Value>) -> Option<String> {
@@ -583,7 +611,12 @@ fn merge_all_of(members: &mut Map<String, Value>) -> Option<String> {
                 (None, value) => drop(members.insert(key, value)),
                 (Some(Value::Object(own)), Value::Object(more)) if key == "properties" => {
                     for (name, schema) in more {
-                        own.entry(name).or_insert(schema);
+                        match own.get_mut(&name) {
+                            None => drop(own.insert(name, schema)),
+                            Some(first) if *first == schema => {}
+                            // Both hold.
+                            Some(first) => *first = json!({ "allOf": [first.take(), schema] }),
+                        }
                     }
                 }
                 (Some(Value::Array(own)), Value::Array(more)) if key == "required" => {

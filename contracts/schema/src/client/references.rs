@@ -6,6 +6,7 @@ use crate::{
     json::push_pointer,
     keyword::{REF, SHARED},
     reference::{pointed, stated_in},
+    schema::{add_to_all_of, keyword_group},
     walk::{SubschemaKind, inside},
 };
 
@@ -15,6 +16,17 @@ const GROWTH_MAX: usize = 16;
 const COPIED_BYTES: (usize, usize) = (128 << 10, 2 << 20);
 /// The bytes that a value takes beside its text.
 const VALUE_BYTES: usize = 16;
+/// Keywords that put no rule on a value: those beside a reference come in the place of its target's.
+const TEXTS: [&str; 8] = [
+    "title",
+    "description",
+    "default",
+    "examples",
+    "$comment",
+    "deprecated",
+    "readOnly",
+    "writeOnly",
+];
 
 /// Returns the schema without references, and the places where a reference was cut off.
 pub(super) fn inlined(schema: &Value) -> (Value, Vec<String>) {
@@ -98,9 +110,9 @@ impl<'s> ReferenceExpander<'s> {
         }
     }
 
-    /// Resolves a reference. Members that stand beside it override those of its target.
+    /// Resolves a reference. The rules of its target and those beside it hold both.
     fn named(&mut self, members: &'s Map<String, Value>, reference: &'s str, at: &str) -> Value {
-        let beside = self.members(members, at);
+        let mut beside = self.members(members, at);
         let root = self.root;
         let target = pointed(root, reference);
         self.copied += VALUE_BYTES;
@@ -118,13 +130,34 @@ impl<'s> ReferenceExpander<'s> {
         let named = self.inline(target, at);
         self.open.pop();
         match named {
-            Value::Object(mut whole) => {
+            Value::Object(mut whole) if are_apart(&whole, &beside) => {
                 whole.extend(beside);
                 Value::Object(whole)
             }
+            Value::Object(whole) => {
+                add_to_all_of(&mut beside, Value::Object(whole));
+                Value::Object(beside)
+            }
+            Value::Bool(true) if !beside.is_empty() => Value::Object(beside),
             other => other,
         }
     }
+}
+
+/// Returns `true` if a target and the keywords beside its reference mean the same as one schema.
+fn are_apart(target: &Map<String, Value>, beside: &Map<String, Value>) -> bool {
+    let is_rule = |key: &str| !TEXTS.contains(&key);
+    let own: Vec<(&String, &Value)> = target.iter().filter(|(key, _)| is_rule(key)).collect();
+    let is_apart = |key: &str, value: &Value| {
+        own.iter().all(|(other, rule)| match key == other.as_str() {
+            true => value == *rule,
+            false => {
+                !other.starts_with("unevaluated") && keyword_group(key) != keyword_group(other)
+            }
+        })
+    };
+    let mut rules = beside.iter().filter(|(key, _)| is_rule(key));
+    rules.all(|(key, value)| is_apart(key, value))
 }
 
 fn below(at: &str, key: &str) -> String {

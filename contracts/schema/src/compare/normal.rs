@@ -11,7 +11,7 @@ use super::digest::digest;
 use crate::{
     keyword::{ANCHOR, DEFINITIONS, DEFS, DYNAMIC_REF, ID, RECURSIVE_REF, REF, REFERENCES, SCHEMA},
     reference::pointed,
-    schema::add_to_all_of,
+    schema::{add_to_all_of, keyword_group},
     walk::map_inside,
 };
 
@@ -240,7 +240,8 @@ fn join(schema: &mut Map<String, Value>, other: Map<String, Value>) {
     let of_schema = || schema.keys().filter(|name| holds_a_rule(name));
     let is_apart = |name: &String| {
         !looks_around(name)
-            && of_schema().all(|beside| beside != name && group(beside) != group(name))
+            && of_schema()
+                .all(|beside| beside != name && keyword_group(beside) != keyword_group(name))
     };
     if other.keys().filter(|name| holds_a_rule(name)).all(is_apart) {
         for (name, value) in other {
@@ -259,17 +260,6 @@ fn holds_a_rule(keyword: &String) -> bool {
 /// another schema it would mean something else.
 fn looks_around(keyword: &str) -> bool {
     matches!(keyword, "unevaluatedProperties" | "unevaluatedItems")
-}
-
-/// Returns the group of keywords that look at each other; the others stand alone.
-fn group(keyword: &str) -> &str {
-    match keyword {
-        "properties" | "patternProperties" | "additionalProperties" => "properties",
-        "prefixItems" | "items" | "additionalItems" => "items",
-        "contains" | "minContains" | "maxContains" => "contains",
-        "if" | "then" | "else" => "if",
-        other => other,
-    }
 }
 
 /// Folds a union of alternatives of different types into one schema with several types, if its keywords allow it:
