@@ -397,8 +397,13 @@ impl UpstreamInbox {
     }
 
     /// Fails the request of an answer that has other text before it on its line, unless the answer comes by itself soon.
-    pub(crate) fn fail_behind_text(self: &Arc<Self>, text: &str) {
-        let id = id_behind_text(without_mark(text)).filter(|id| self.is_awaited(*id));
+    pub(crate) async fn fail_behind_text(self: &Arc<Self>, text: &str) {
+        let find = || id_behind_text(without_mark(text));
+        let id = match text.len() > LARGE_BYTES {
+            true => ApartTurn::wait().await.run(find),
+            false => find(),
+        };
+        let id = id.filter(|id| self.is_awaited(*id));
         let Some(id) = id else { return };
         let inbox = self.clone();
         tokio::spawn(async move {

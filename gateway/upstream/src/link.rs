@@ -3,6 +3,7 @@
 pub(crate) mod child;
 mod client;
 pub(crate) mod http;
+mod large;
 mod spread;
 pub(crate) mod sse;
 

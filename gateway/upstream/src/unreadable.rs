@@ -2,12 +2,16 @@
 
 use serde_json::{Deserializer, value::RawValue};
 
-use crate::message::{IncomingMessage, own_id};
+use crate::message::{IncomingMessage, own_id, without_mark};
 
 /// Returns the id of an answer that is mostly unreadable. `None`: it has no id of this client, or is no answer.
 pub(crate) fn answered_id(text: &str) -> Option<u64> {
     let mut id = None;
-    for (name, value) in members(text)? {
+    let members = members(text)?;
+    if members.unfinished == Some("method") {
+        return None;
+    }
+    for (name, value) in members.finished {
         match name {
             "method" => return None,
             "id" => id = Some(value),
@@ -16,6 +20,18 @@ pub(crate) fn answered_id(text: &str) -> Option<u64> {
     }
     let id: &RawValue = serde_json::from_str(id?.trim()).ok()?;
     own_id(id)
+}
+
+/// Returns `true` if a text begins as an answer does: a result or an error is in its first bytes, and no method.
+pub(crate) fn begins_answer(text: &[u8]) -> bool {
+    const BEGINNING_BYTES: usize = 256;
+    let beginning = String::from_utf8_lossy(&text[..text.len().min(BEGINNING_BYTES)]);
+    let Some(members) = members(without_mark(&beginning)) else {
+        return false;
+    };
+    let finished = members.finished.iter().map(|(name, _)| *name);
+    let names: Vec<&str> = finished.chain(members.unfinished).collect();
+    !names.contains(&"method") && (names.contains(&"result") || names.contains(&"error"))
 }
 
 /// Returns the id of an answer that is written behind other text, such as the beginning of a log's line.
@@ -39,8 +55,16 @@ pub(crate) fn messages_in_row(text: &str) -> Vec<&RawValue> {
     messages.collect::<Result<_, _>>().unwrap_or_default()
 }
 
-/// Returns the members of the outermost object, each with the text up to the next comma. Nothing is read but texts and brackets.
-fn members(text: &str) -> Option<Vec<(&str, &str)>> {
+/// The members of the outermost object of a text.
+struct OuterMembers<'t> {
+    /// Each with the text up to the next comma.
+    finished: Vec<(&'t str, &'t str)>,
+    /// The name of the member in which the text ends.
+    unfinished: Option<&'t str>,
+}
+
+/// Returns the members of the outermost object. Nothing is read but texts and brackets.
+fn members(text: &str) -> Option<OuterMembers<'_>> {
     const MEMBERS_MAX: usize = 16;
     let inner = text.strip_prefix('{')?;
     let (bytes, mut members) = (inner.as_bytes(), Vec::new());
@@ -49,7 +73,9 @@ fn members(text: &str) -> Option<Vec<(&str, &str)>> {
     while at < bytes.len() {
         match bytes[at] {
             b'"' => {
-                let end = text_end(bytes, at)?;
+                let Some(end) = text_end(bytes, at) else {
+                    break;
+                };
                 let is_name = depth == 0 && name.is_none();
                 if is_name {
                     name = Some(inner.get(at + 1..end)?);
@@ -61,7 +87,7 @@ fn members(text: &str) -> Option<Vec<(&str, &str)>> {
             b',' | b'}' if depth == 0 => {
                 members.extend(name.take().zip(inner.get(from..at)));
                 if bytes[at] == b'}' || members.len() == MEMBERS_MAX {
-                    return Some(members);
+                    break;
                 }
             }
             b'}' | b']' => depth = depth.saturating_sub(1),
@@ -69,7 +95,10 @@ fn members(text: &str) -> Option<Vec<(&str, &str)>> {
         }
         at += 1;
     }
-    Some(members)
+    Some(OuterMembers {
+        finished: members,
+        unfinished: name,
+    })
 }
 
 /// Returns the place of the quote that ends the text which begins at `start`.
@@ -102,12 +131,44 @@ mod tests {
             (r#"{"id":3,"id":3,"result":{}}"#, Some(3)),
             (r#"{"id":7,"method":"ping","params":{"x":NaN}}"#, None),
             (r#"{"id":7,"result":{"x":NaN"#, Some(7)),
+            (r#"{"id":7,"result":{"x":"a line"#, Some(7)),
+            (r#"{"id":7,"method":"a line"#, None),
+            (r#"{"result":{"x":"a line"#, None),
             (r#"{"id":{"id":7},"result":NaN}"#, None),
             (r#"{"result":{"id":7,"x":NaN}}"#, None),
             ("starting on port 7", None),
             (r#"{"id":"#, None),
         ] {
             assert_eq!(answered_id(text), id, "{text}");
+        }
+    }
+
+    #[test]
+    fn an_answer_is_known_by_its_beginning() {
+        let long = "x".repeat(1_000);
+        for (text, is_answer) in [
+            (
+                format!(r#"{{"jsonrpc":"2.0","id":7,"result":{{"x":"{long}"}}}}"#),
+                true,
+            ),
+            (
+                format!(r#"{{"result":{{"x":"{long}"}},"jsonrpc":"2.0","id":7}}"#),
+                true,
+            ),
+            (format!(r#"{{"error":"{long}","id":7}}"#), true),
+            (format!(r#"{{"result":7,"id":7,"x":"{long}"}}"#), true),
+            (
+                format!(r#"{{"method":"ping","params":{{"x":"{long}"}}}}"#),
+                false,
+            ),
+            (
+                format!(r#"{{"params":{{"result":"{long}"}},"method":"ping"}}"#),
+                false,
+            ),
+            (format!(r#"[{{"id":7,"result":"{long}"}}]"#), false),
+            (long.clone(), false),
+        ] {
+            assert_eq!(begins_answer(text.as_bytes()), is_answer, "{text}");
         }
     }
 

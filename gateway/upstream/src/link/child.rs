@@ -3,6 +3,7 @@
 use std::{
     collections::VecDeque,
     ffi::OsStr,
+    mem,
     path::Path,
     process::{ExitStatus, Stdio},
     sync::Arc,
@@ -21,9 +22,10 @@ use tokio::{
     time::timeout,
 };
 use tokio_util::sync::CancellationToken;
+use weir_admission::{ApartTurn, LARGE_BYTES};
 use weir_connections::mask::{SecretMask, masked};
 
-use super::spread::SpreadMessage;
+use super::{large::LargeAnswer, spread::SpreadMessage};
 use crate::{
     error::{UpstreamFailure, UpstreamFailureKind},
     guard::GRACE,
@@ -270,6 +272,7 @@ async fn read(
 ) {
     let mut stdout = BufReader::with_capacity(64 * 1024, stdout);
     let (mut line, mut spread) = (Vec::new(), SpreadMessage::default());
+    let mut large = LargeAnswer::default();
     while read_line(&mut stdout, message_max + 1, &mut line).await {
         if line.len() > message_max {
             inbox.close(too_large(message_max));
@@ -278,11 +281,22 @@ async fn read(
         if line.capacity() > 1 << 20 && line.len() < 1 << 16 {
             line.shrink_to(1 << 16);
         }
+        if spread.length() == 0 {
+            match large.begin(mem::take(&mut line), &inbox).await {
+                Some(other) => line = other,
+                None => continue,
+            }
+        }
         let text = String::from_utf8_lossy(&line);
         if text.trim().is_empty() {
             continue;
         }
-        let (interrupted, whole) = (spread.interrupt(&text), spread.join(text));
+        let is_large = text.len() > LARGE_BYTES;
+        let join = || (spread.interrupt(&text), spread.join(text));
+        let (interrupted, whole) = match is_large {
+            true => ApartTurn::wait().await.run(join),
+            false => join(),
+        };
         if spread.length() > message_max {
             inbox.close(too_large(message_max));
             return stop.cancel();
@@ -292,13 +306,14 @@ async fn read(
                 // A child that asks and does not read the answers must not keep us from reading.
                 let _ = lines.upgrade().map(|lines| lines.try_send(reply));
             }
-            inbox.fail_behind_text(&text);
+            inbox.fail_behind_text(&text).await;
         }
         if inbox.is_closed() {
             return stop.cancel();
         }
         inbox.pace().await;
     }
+    large.finish().await;
 }
 
 /// Reads a line, or the beginning of one that is longer than allowed. Returns `false` at the end.
@@ -437,9 +452,12 @@ impl StderrTail {
 
 #[cfg(test)]
 mod tests {
-    use std::{future::poll_fn, pin::pin};
+    use std::{future::poll_fn, io::Cursor, pin::pin, time::Duration};
+
+    use weir_admission::long_work_turns;
 
     use super::*;
+    use crate::settings::UpstreamSettings;
 
     #[tokio::test]
     async fn the_rest_of_a_secret_that_was_cut_is_not_shown() {
@@ -478,6 +496,37 @@ mod tests {
             "last".to_owned(),
         ];
         assert!(read == expected, "{} lines", read.len());
+    }
+
+    /// All turns for long work are taken, so that the large answer is not read before they are given back.
+    #[tokio::test]
+    async fn an_answer_does_not_wait_for_a_large_one_before_it() {
+        let patience = Duration::from_secs(60);
+        let mut turns = Vec::new();
+        for _ in 0..long_work_turns().available_permits() {
+            turns.push(ApartTurn::wait().await);
+        }
+        let inbox = UpstreamInbox::new(&UpstreamSettings::default());
+        let mut large = inbox.expect(1, None).expect("it is open");
+        let mut small = inbox.expect(2, None).expect("it is open");
+        let text = "x".repeat(LARGE_BYTES);
+        let written = format!("{{\"id\":1,\"result\":\"{text}\"}}\n{{\"id\":2,\"result\":{{}}}}\n");
+        let (replies, _queue) = mpsc::channel(1);
+        let reading = tokio::spawn(read(
+            Cursor::new(written.into_bytes()),
+            2 * LARGE_BYTES,
+            inbox.clone(),
+            replies.downgrade(),
+            CancellationToken::new(),
+        ));
+        let answer = timeout(patience, &mut small.answer).await;
+        let answer = answer.expect("it does not wait").expect("it came");
+        assert_eq!(answer.expect("a result").get(), "{}");
+        drop(turns);
+        let answer = timeout(patience, &mut large.answer).await;
+        let answer = answer.expect("its turn has come").expect("it came");
+        assert!(answer.expect("a result").get().contains(&text));
+        reading.await.expect("the output ends");
     }
 
     #[tokio::test]

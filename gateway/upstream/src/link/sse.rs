@@ -19,6 +19,7 @@ use super::{
     REPLY_MAX,
     child::too_large,
     client::{LinkClient, check_encoding, chunk, content_type, uri},
+    large::LargeAnswer,
 };
 use crate::{
     error::{UpstreamFailure, UpstreamFailureKind},
@@ -146,7 +147,7 @@ impl SseReceiver {
     async fn read(mut self, response: Response<Body>) {
         let mut body = response.into_body();
         let mut events = SseDecoder::new(self.message_max);
-        let mut sender: Option<SseSender> = None;
+        let (mut sender, mut large) = (None::<SseSender>, LargeAnswer::default());
         let (replies, queue) = mpsc::channel(REPLIES_MAX);
         let _replying = AbortOnDropHandle::new(tokio::spawn(reply(queue)));
         let over = loop {
@@ -168,7 +169,10 @@ impl SseReceiver {
                 match event.name.as_deref() {
                     Some("endpoint") => sender = self.endpoint(&event.data).or(sender),
                     None | Some("message") if !event.data.is_empty() => {
-                        for reply in self.inbox.receive(&event.data, None).await {
+                        let Some(text) = large.begin(event.data, &self.inbox).await else {
+                            continue;
+                        };
+                        for reply in self.inbox.receive(&text, None).await {
                             // A server that asks and does not take the answers must not keep us from reading.
                             if let Some(sender) = sender.clone() {
                                 let _ = replies.try_send((sender, reply));
@@ -180,6 +184,7 @@ impl SseReceiver {
                 self.inbox.pace().await;
             }
         };
+        large.finish().await;
         self.inbox.close(over);
     }
 
