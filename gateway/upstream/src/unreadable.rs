@@ -34,6 +34,33 @@ pub(crate) fn begins_answer(text: &[u8]) -> bool {
     !names.contains(&"method") && (names.contains(&"result") || names.contains(&"error"))
 }
 
+/// Returns the id of an answer of which only the beginning and the end are there; most programs write it in one of them.
+pub(crate) fn id_of_parts(beginning: &[u8], end: &[u8]) -> Option<u64> {
+    const BEGINNING_BYTES: usize = 4096;
+    if !begins_answer(beginning) {
+        return None;
+    }
+    let beginning = String::from_utf8_lossy(&beginning[..beginning.len().min(BEGINNING_BYTES)]);
+    answered_id(without_mark(&beginning)).or_else(|| id_at_end(&String::from_utf8_lossy(end)))
+}
+
+/// Returns the id that is the last member of a message, or the one before its version. The last brace is that of the message.
+fn id_at_end(text: &str) -> Option<u64> {
+    let inner = text.trim_end().strip_suffix('}')?.trim_end();
+    let inner = without_version(inner).unwrap_or(inner);
+    let (name, id) = inner.rsplit_once(':')?;
+    let id: &RawValue = serde_json::from_str(id.trim()).ok()?;
+    name.trim_end().strip_suffix("\"id\"")?;
+    own_id(id)
+}
+
+fn without_version(inner: &str) -> Option<&str> {
+    let name = inner.strip_suffix("\"2.0\"")?.trim_end();
+    let name = name.strip_suffix(':')?.trim_end();
+    let before = name.strip_suffix("\"jsonrpc\"")?.trim_end();
+    before.strip_suffix(',')
+}
+
 /// Returns the id of an answer that is written behind other text, such as the beginning of a log's line.
 pub(crate) fn id_behind_text(text: &str) -> Option<u64> {
     const BEGINNINGS_MAX: usize = 8;
@@ -169,6 +196,34 @@ mod tests {
             (long.clone(), false),
         ] {
             assert_eq!(begins_answer(text.as_bytes()), is_answer, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_id_of_an_answer_is_found_in_its_beginning_or_at_its_end() {
+        for (beginning, end, id) in [
+            (
+                r#"{"jsonrpc":"2.0","id":7,"result":{"x":""#,
+                r#"x"}}"#,
+                Some(7),
+            ),
+            (
+                r#"{"result":{"x":""#,
+                r#"x"},"jsonrpc":"2.0","id":7}"#,
+                Some(7),
+            ),
+            (
+                r#"{"result":{"x":""#,
+                r#"x"}, "id": "7", "jsonrpc": "2.0" }"#,
+                Some(7),
+            ),
+            (r#"{"result":{"x":""#, r#"x","y":{"id":7}}}"#, None),
+            (r#"{"result":{"x":""#, r#"\"id\":7}"#, None),
+            (r#"{"method":"ping","x":""#, r#"x","id":7}"#, None),
+            ("INFO: x", r#"x","id":7}"#, None),
+        ] {
+            let found = id_of_parts(beginning.as_bytes(), end.as_bytes());
+            assert_eq!(found, id, "{beginning} {end}");
         }
     }
 

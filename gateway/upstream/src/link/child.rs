@@ -32,6 +32,7 @@ use crate::{
     inbox::UpstreamInbox,
     sandbox::KeptFiles,
     settings::UpstreamCommand,
+    unreadable::id_of_parts,
 };
 
 /// The variables that a child gets of our environment.
@@ -41,6 +42,10 @@ const STDERR_MAX_BYTES: usize = 64 * 1024;
 const CUT_MAX_BYTES: usize = 8 * 1024;
 /// Messages that wait for a child that does not read.
 const QUEUE_MAX: usize = 64;
+/// The bytes at the end of a line that is longer than allowed in which the id of its request is looked for.
+const END_BYTES: usize = 256;
+/// How often a line may be as long as allowed before its child is ended.
+const SKIPPED_TIMES: usize = 16;
 /// The bytes of a large message after which others run: a child may write it as fast as it is read.
 const PIECE_BYTES: usize = 256 << 10;
 
@@ -275,8 +280,13 @@ async fn read(
     let mut large = LargeAnswer::default();
     while read_line(&mut stdout, message_max + 1, &mut line).await {
         if line.len() > message_max {
-            inbox.close(too_large(message_max));
-            return stop.cancel();
+            let Some(id) = skip_answer(&mut stdout, message_max, &line).await else {
+                inbox.close(too_large(message_max));
+                return stop.cancel();
+            };
+            // Others wait for the answers behind it.
+            inbox.fail(id, too_large(message_max).into());
+            continue;
         }
         if line.capacity() > 1 << 20 && line.len() < 1 << 16 {
             line.shrink_to(1 << 16);
@@ -333,6 +343,27 @@ async fn read_line(
             Err(_) => return false,
         }
     }
+}
+
+/// Reads on to the end of a line that is longer than allowed. Returns the id of the request that it answers; `None` if that is
+/// not known, or the line does not end.
+async fn skip_answer(
+    stdout: &mut (impl AsyncBufRead + Unpin),
+    message_max: usize,
+    beginning: &[u8],
+) -> Option<u64> {
+    let mut end = beginning[beginning.len().saturating_sub(END_BYTES)..].to_vec();
+    let mut left = message_max.saturating_mul(SKIPPED_TIMES);
+    while !end.ends_with(b"\n") {
+        end.drain(..end.len().saturating_sub(END_BYTES));
+        let mut bounded = (&mut *stdout).take(PIECE_BYTES as u64);
+        match bounded.read_until(b'\n', &mut end).await {
+            Ok(read @ 1..) => left = left.checked_sub(read)?,
+            Ok(_) | Err(_) => return None,
+        }
+        yield_now().await;
+    }
+    id_of_parts(beginning, &end)
 }
 
 pub(super) fn too_large(message_max: usize) -> UpstreamFailure {
@@ -457,7 +488,7 @@ mod tests {
     use weir_admission::long_work_turns;
 
     use super::*;
-    use crate::settings::UpstreamSettings;
+    use crate::{error::RequestError, settings::UpstreamSettings};
 
     #[tokio::test]
     async fn the_rest_of_a_secret_that_was_cut_is_not_shown() {
@@ -527,6 +558,51 @@ mod tests {
         let answer = answer.expect("its turn has come").expect("it came");
         assert!(answer.expect("a result").get().contains(&text));
         reading.await.expect("the output ends");
+    }
+
+    #[tokio::test]
+    async fn an_answer_over_its_bound_fails_its_own_call_alone() {
+        let long = "x".repeat(3 * PIECE_BYTES);
+        for (answer, is_known) in [
+            (
+                format!(r#"{{"jsonrpc":"2.0","id":1,"result":"{long}"}}"#),
+                true,
+            ),
+            (
+                format!(r#"{{"result":"{long}","jsonrpc":"2.0","id":1}}"#),
+                true,
+            ),
+            (
+                format!(r#"{{"jsonrpc":"2.0","method":"ping","id":1,"params":"{long}"}}"#),
+                false,
+            ),
+            (long.repeat(SKIPPED_TIMES), false),
+        ] {
+            let inbox = UpstreamInbox::new(&UpstreamSettings::default());
+            let mut large = inbox.expect(1, None).expect("it is open");
+            let mut small = inbox.expect(2, None).expect("it is open");
+            let written = format!("{answer}\n{{\"id\":2,\"result\":{{}}}}\n");
+            let (replies, _queue) = mpsc::channel(1);
+            let stop = CancellationToken::new();
+            let written = Cursor::new(written.into_bytes());
+            read(
+                written,
+                PIECE_BYTES,
+                inbox.clone(),
+                replies.downgrade(),
+                stop.clone(),
+            )
+            .await;
+            let failed = large.answer.try_recv().expect("it has ended");
+            let is_too_large = matches!(
+                failed,
+                Err(RequestError::Failed(failure)) if failure.kind == UpstreamFailureKind::TooLarge
+            );
+            assert!(is_too_large);
+            let other = small.answer.try_recv().expect("it has ended");
+            assert_eq!(other.is_ok(), is_known, "{}", &answer[..40]);
+            assert_eq!(stop.is_cancelled(), !is_known, "{}", &answer[..40]);
+        }
     }
 
     #[tokio::test]
