@@ -1,6 +1,7 @@
 //! Content blocks of plugins and servers: only kinds that the protocol defines are passed on.
 
 use serde_json::{Map, Value, json};
+use url::Url;
 use weir_contracts::metadata;
 
 /// Content blocks of one answer.
@@ -60,7 +61,7 @@ pub(super) fn passed_on(content: Value) -> Result<(Vec<Value>, Vec<String>), Str
             continue;
         }
         mend(block);
-        if let Err(what) = check(block) {
+        if let Err(what) = check(block).and_then(|()| check_members(block)) {
             odd.push(format!("content block {index}: {what}"));
             *block = text(&block.to_string());
         }
@@ -68,11 +69,22 @@ pub(super) fn passed_on(content: Value) -> Result<(Vec<Value>, Vec<String>), Str
     Ok((blocks, odd))
 }
 
-/// Mends the messages of a prompt and the contents of a resource of another server.
+/// Mends the messages of a prompt and the contents of a resource of another server. A block of a message that clients would
+/// refuse the whole prompt for is passed on as text.
 pub(super) fn mend_parts(members: &mut Map<String, Value>) {
     if let Some(Value::Array(messages)) = members.get_mut("messages") {
-        let contents = messages.iter_mut().filter_map(|it| it.get_mut("content"));
-        contents.for_each(mend);
+        for content in messages.iter_mut().filter_map(|it| it.get_mut("content")) {
+            mend(content);
+            if check(content)
+                .and_then(|()| check_members(content))
+                .is_err()
+            {
+                *content = match content.as_str() {
+                    Some(words) => text(words),
+                    None => text(&content.to_string()),
+                };
+            }
+        }
     }
     if let Some(Value::Array(contents)) = members.get_mut("contents") {
         contents.iter_mut().for_each(mend);
@@ -94,6 +106,9 @@ fn mend(block: &mut Value) {
         _ => true,
     });
     read_data_url(members);
+    for name in ["data", "blob"] {
+        mend_base64(members, name);
+    }
     if let Some(resource) = members.get_mut("resource") {
         mend(resource);
     }
@@ -107,6 +122,19 @@ fn read_data_url(members: &mut Map<String, Value>) {
     let (kind, data) = (Value::from(kind), Value::from(data));
     members.insert("data".to_owned(), data);
     members.entry("mimeType").or_insert(kind);
+}
+
+/// Writes base64 for URLs, as some services have it, in the characters of the protocol's.
+fn mend_base64(members: &mut Map<String, Value>, name: &str) {
+    let Some(Value::String(data)) = members.get_mut(name) else {
+        return;
+    };
+    if data.contains(['-', '_']) {
+        let standard = data.replace('-', "+").replace('_', "/");
+        if is_base64(&standard) {
+            *data = standard;
+        }
+    }
 }
 
 /// Replaces a value by what is read of it. Returns `false` if that is nothing.
@@ -141,6 +169,49 @@ pub(super) fn check(block: &Value) -> Result<(), String> {
     }
 }
 
+/// Checks the members of a block of another server that clients read: those of the TypeScript SDK decode base64 as browsers do,
+/// those of the Python SDK read addresses.
+fn check_members(block: &Value) -> Result<(), String> {
+    let base64 = |of: &Value, name: &str| match of.get(name).and_then(Value::as_str) {
+        Some(data) if !is_base64(data) => Err(format!("its `{name}` is no base64")),
+        _ => Ok(()),
+    };
+    let address = |of: &Value| match of.get("uri").and_then(Value::as_str) {
+        Some(uri) if Url::parse(uri).is_err() => Err("its `uri` is no whole URI".to_owned()),
+        _ => Ok(()),
+    };
+    match block.get("type").and_then(Value::as_str) {
+        Some("image" | "audio") => base64(block, "data"),
+        Some("resource_link") => address(block),
+        Some("resource") => {
+            let resource = &block["resource"];
+            address(resource)?;
+            match resource.get("text") {
+                Some(Value::String(_)) => Ok(()),
+                Some(_) => Err("the `text` of its `resource` is none".to_owned()),
+                None => base64(resource, "blob"),
+            }
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Returns `true` for a text that `atob` of browsers decodes: spaces are allowed, and the padding may be missing as a whole.
+fn is_base64(text: &str) -> bool {
+    let bytes = || text.bytes().filter(|byte| !byte.is_ascii_whitespace());
+    let length = bytes().count();
+    let padding = match length % 4 {
+        0 => bytes()
+            .rev()
+            .take(2)
+            .take_while(|byte| *byte == b'=')
+            .count(),
+        _ => 0,
+    };
+    let is_digit = |byte: u8| byte.is_ascii_alphanumeric() || b"+/".contains(&byte);
+    (length - padding) % 4 != 1 && bytes().take(length - padding).all(is_digit)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -170,6 +241,72 @@ mod tests {
         let kinds = "its `type` is none of text, image, audio, resource_link, resource";
         let reason = |index: usize| format!("content block {index}: {kinds}");
         assert_eq!(odd, [reason(2), reason(3)]);
+    }
+
+    /// Each of them cost the whole answer in clients of the official SDKs.
+    #[test]
+    fn a_block_whose_members_clients_refuse_is_passed_on_as_text() {
+        let link = |uri: &str| json!({ "type": "resource_link", "uri": uri, "name": "a" });
+        let blob =
+            |blob: &str| json!({ "type": "resource", "resource": { "uri": "a:b", "blob": blob } });
+        for (block, what) in [
+            (
+                json!({ "type": "image", "data": "no base64", "mimeType": "image/png" }),
+                "its `data` is no base64",
+            ),
+            (
+                json!({ "type": "audio", "data": "AA=", "mimeType": "audio/wav" }),
+                "its `data` is no base64",
+            ),
+            (blob("!"), "its `blob` is no base64"),
+            (link("m+docs/readme.md"), "its `uri` is no whole URI"),
+            (link("m+https://exa mple/"), "its `uri` is no whole URI"),
+        ] {
+            let (passed, odd) = passed_on(json!([block])).expect("one block");
+            assert_eq!(passed, [text(&block.to_string())]);
+            assert_eq!(odd, [format!("content block 0: {what}")]);
+        }
+        let fine = json!([
+            blob("AAA"),
+            blob("AA==\n"),
+            blob(""),
+            link("m+a:b"),
+            link("ui://weir/a/b")
+        ]);
+        let (passed, odd) = passed_on(fine.clone()).expect("few blocks");
+        assert_eq!((Value::Array(passed), odd), (fine, Vec::new()));
+    }
+
+    #[test]
+    fn base64_for_urls_is_written_as_the_protocol_has_it() {
+        let (passed, odd) = passed_on(json!([
+            { "type": "image", "data": "A_-A", "mimeType": "image/png" },
+            { "type": "resource", "resource": { "uri": "a:b", "blob": "_w" } },
+        ]))
+        .expect("few blocks");
+        let expected = json!([
+            { "type": "image", "data": "A/+A", "mimeType": "image/png" },
+            { "type": "resource", "resource": { "uri": "a:b", "blob": "/w" } },
+        ]);
+        assert_eq!((Value::Array(passed), odd), (expected, Vec::new()));
+    }
+
+    #[test]
+    fn a_block_that_clients_refuse_leaves_the_other_messages() {
+        let video = json!({ "type": "video", "url": "a:b" });
+        let said = json!({ "type": "text", "text": "a" });
+        let message = |content: Value| json!({ "role": "user", "content": content });
+        let mut members = Map::from_iter([(
+            "messages".to_owned(),
+            json!([
+                message(said.clone()),
+                message(video.clone()),
+                message("b".into())
+            ]),
+        )]);
+        mend_parts(&mut members);
+        let expected = [said, text(&video.to_string()), text("b")].map(message);
+        assert_eq!(members["messages"], json!(expected));
     }
 
     #[test]
