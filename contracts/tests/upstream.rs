@@ -192,6 +192,54 @@ fn keywords_that_say_nothing_of_a_value_do_not_cost_the_tool() {
     );
 }
 
+/// Each of these hosts cost the whole list in clients of the Python SDK.
+#[test]
+fn resources_with_an_odd_host_are_left_out() {
+    let odd = [
+        "x://a b/",
+        "x://a:99999/",
+        "x://a:b",
+        "x://[::1/",
+        "x://[zz]",
+        "x://[::1]x",
+        "x://:80/",
+        "x://u@/",
+        "x://a|b",
+    ];
+    let fine = [
+        "x://a/b c",
+        "x:///p",
+        "x://[::1]:8/",
+        "x://u@h",
+        "x://a:/",
+        "x://é?b c",
+        "x:a b",
+        "x://a%zz#b:c",
+    ];
+    let lists: Vec<Value> = odd
+        .iter()
+        .chain(&fine)
+        .map(|uri| json!({ "uri": uri, "name": "r" }))
+        .collect();
+    let upstream = UpstreamOptions {
+        name: "up",
+        contract: "up",
+        resources: ResourceMode::Pinned,
+        ..UpstreamOptions::default()
+    };
+    let lists = document(&json!({ "tools": [], "resources": lists }));
+    let compiled = compile(&upstream, &lists).expect("a contract");
+    let resources = compiled.contract.resources.iter();
+    let kept: Vec<&str> = resources.map(|resource| resource.uri.as_str()).collect();
+    assert_eq!(kept, fine);
+    let left_out = messages(&compiled.left_out);
+    assert_eq!(left_out.len(), odd.len(), "{left_out:?}");
+    assert!(
+        left_out.iter().all(|one| one.contains("a host or a port")),
+        "{left_out:?}"
+    );
+}
+
 #[test]
 fn resources_without_a_scheme_are_left_out() {
     let uris = [

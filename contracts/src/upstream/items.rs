@@ -1,6 +1,6 @@
 //! Prompts, resources and resource templates of an upstream server, or of a plugin.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{collections::BTreeSet, net::Ipv6Addr, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -112,6 +112,7 @@ impl UpstreamCompiler<'_> {
         self.each(offer, OfferKind::Resource, |_, item| {
             let uri = own_uri(item, &mut known)?;
             check_scheme(&uri)?;
+            check_host(&uri)?;
             let resource = ContractResource {
                 uri,
                 name: item.name.clone(),
@@ -220,6 +221,45 @@ fn check_scheme(uri: &str) -> Result<(), RefusedEntry> {
         )
         .hint("ask its maker for a whole URI")),
     }
+}
+
+/// Checks that clients can read the host and the port of a URI that has some: they refuse the whole list as well.
+fn check_host(uri: &str) -> Result<(), RefusedEntry> {
+    let behind_scheme = uri.split_once(':').map(|(_, behind)| behind);
+    let Some(behind) = behind_scheme.and_then(|behind| behind.strip_prefix("//")) else {
+        return Ok(());
+    };
+    let authority = behind.split(['/', '?', '#']).next().unwrap_or_default();
+    match is_authority(authority) {
+        true => Ok(()),
+        false => Err(RefusedEntry::new(
+            "/detail",
+            "its URI has a host or a port that is none, and clients refuse a list for it",
+        )
+        .hint("ask its maker for a valid URI")),
+    }
+}
+
+fn is_authority(authority: &str) -> bool {
+    let (has_user, host) = match authority.rsplit_once('@') {
+        Some((_, host)) => (true, host),
+        None => (false, authority),
+    };
+    let bracketed = host.strip_prefix('[').and_then(|host| host.split_once(']'));
+    let (is_host, port) = match bracketed {
+        Some((address, port)) => (address.parse::<Ipv6Addr>().is_ok(), port),
+        None => {
+            let (name, port) = host.split_at(host.find(':').unwrap_or(host.len()));
+            let is_empty = name.is_empty() && (has_user || !port.is_empty());
+            let is_odd = |character: char| " <>[]^|\\".contains(character);
+            (!is_empty && !name.contains(is_odd), port)
+        }
+    };
+    let is_port = |port: &str| {
+        port.is_empty()
+            || port.bytes().all(|byte| byte.is_ascii_digit()) && port.parse::<u16>().is_ok()
+    };
+    is_host && (port.is_empty() || port.strip_prefix(':').is_some_and(is_port))
 }
 
 /// Checks that the item is within the bounds and that nothing in it is meant for the model alone. The rules for tools
