@@ -9,7 +9,7 @@ use axum::{
     Json, Router,
     body::Bytes,
     extract,
-    http::{Method, StatusCode, header},
+    http::{HeaderMap, Method, StatusCode, header},
     response::{IntoResponse, Response},
     routing::any,
 };
@@ -20,6 +20,9 @@ use weir_upstream::{
     UpstreamFailureKind, UpstreamOperation, UpstreamSession, UpstreamSettings, UpstreamTarget,
     UpstreamTransport, UpstreamUrl,
 };
+
+/// The bytes of an id of a session that is a signed token.
+const LONG_SESSION: usize = 2_000;
 
 fn answer(request: &Value, result: Value) -> Value {
     json!({ "jsonrpc": "2.0", "id": request["id"], "result": result })
@@ -34,7 +37,12 @@ fn typed(kind: &'static str, body: impl Into<Bytes>) -> Response {
 }
 
 /// Answers the question for the era as `how` says; else a legacy server.
-async fn odd(extract::Path(how): extract::Path<String>, method: Method, body: Bytes) -> Response {
+async fn odd(
+    extract::Path(how): extract::Path<String>,
+    method: Method,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
     if method != Method::POST {
         return StatusCode::METHOD_NOT_ALLOWED.into_response();
     }
@@ -46,6 +54,9 @@ async fn odd(extract::Path(how): extract::Path<String>, method: Method, body: By
         return StatusCode::ACCEPTED.into_response();
     }
     let id = request["id"].clone();
+    if request["method"] == "tools/call" && !is_known(&how, &headers) {
+        return (StatusCode::BAD_REQUEST, "no such session").into_response();
+    }
     let result = match request["method"].as_str().expect("a method") {
         "server/discover" => {
             let (code, body) = match how.as_str() {
@@ -88,6 +99,8 @@ async fn odd(extract::Path(how): extract::Path<String>, method: Method, body: By
     }
     let (json, text) = ("application/json", answer.to_string());
     match how.as_str() {
+        "long-session" => with_session("x".repeat(LONG_SESSION), typed(json, text)),
+        "empty-session" => with_session(String::new(), typed(json, text)),
         "untyped" => Response::new(text.into()),
         "marked" => typed(json, format!("\u{feff}{text}")),
         "marked-stream" => typed("text/event-stream", format!("\u{feff}data: {text}\n\n")),
@@ -116,6 +129,18 @@ async fn odd(extract::Path(how): extract::Path<String>, method: Method, body: By
             (StatusCode::INTERNAL_SERVER_ERROR, Json(body)).into_response()
         }
         _ => typed(json, text),
+    }
+}
+
+fn with_session(id: String, response: Response) -> Response {
+    ([("mcp-session-id", id)], response).into_response()
+}
+
+fn is_known(how: &str, headers: &HeaderMap) -> bool {
+    match (how, headers.get("mcp-session-id")) {
+        ("long-session", id) => id.is_some_and(|id| id.len() == LONG_SESSION),
+        ("empty-session", id) => id.is_none(),
+        _ => true,
     }
 }
 
@@ -213,6 +238,16 @@ async fn answers_are_read_however_servers_write_their_ids_and_begin() {
         "marked-stream",
     ] {
         let session = open(format!("{url}/{how}"), EraPreference::Either).await;
+        let session = session.unwrap_or_else(|failure| panic!("{how}: {failure}"));
+        call(&session, "t").await.expect(how);
+    }
+}
+
+#[tokio::test]
+async fn a_session_goes_on_whatever_its_id() {
+    let url = serve().await;
+    for how in ["long-session", "empty-session"] {
+        let session = open(format!("{url}/{how}"), EraPreference::Legacy).await;
         let session = session.unwrap_or_else(|failure| panic!("{how}: {failure}"));
         call(&session, "t").await.expect(how);
     }

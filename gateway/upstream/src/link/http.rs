@@ -40,6 +40,8 @@ const RESUME_TRIES_MAX: usize = 5;
 /// The wait before each try if the server sets none, and the least that it may set. The caller's deadline ends all tries.
 const RETRY: Duration = Duration::from_millis(500);
 const RETRY_MIN: Duration = Duration::from_millis(100);
+/// The longest id of a session that is sent back. It may be a signed token.
+const SESSION_ID_MAX_BYTES: usize = 8_192;
 /// A server's refusal of the revision of a request.
 const UNSUPPORTED_VERSION: i64 = -32022;
 
@@ -339,7 +341,7 @@ impl HttpLink {
                 let session = response
                     .headers()
                     .get(SESSION)
-                    .filter(|id| id.len() <= 1024)
+                    .filter(|id| (1..=SESSION_ID_MAX_BYTES).contains(&id.len()))
                     .cloned();
                 *self.session.lock() = session;
             }
