@@ -119,6 +119,10 @@ async fn odd(
             let wait = [(header::RETRY_AFTER, "7")];
             (StatusCode::TOO_MANY_REQUESTS, wait, "slow down").into_response()
         }
+        "busy" if request["method"] == "tools/call" => {
+            let wait = [(header::RETRY_AFTER, "7")];
+            (StatusCode::SERVICE_UNAVAILABLE, wait, "busy").into_response()
+        }
         "words" if request["method"] == "tools/call" => {
             let body = json!({ "jsonrpc": "2.0", "id": request["id"], "error": "quota used up" });
             typed(json, body.to_string())
@@ -301,6 +305,18 @@ async fn a_server_that_takes_no_more_requests_says_for_how_long() {
     assert_eq!(failure.kind, UpstreamFailureKind::Limited, "{failure}");
     assert_eq!(failure.retry_after_s.map(|seconds| seconds.get()), Some(7));
     assert!(!failure.is_handed_over, "{failure}");
+}
+
+#[tokio::test]
+async fn a_server_that_is_busy_says_for_how_long() {
+    let session = open(format!("{}/busy", serve().await), EraPreference::Legacy)
+        .await
+        .expect("a session");
+    let Err(RequestError::Failed(failure)) = call(&session, "t").await else {
+        panic!("it is busy");
+    };
+    assert_eq!(failure.kind, UpstreamFailureKind::Unreachable, "{failure}");
+    assert_eq!(failure.retry_after_s.map(|seconds| seconds.get()), Some(7));
 }
 
 #[tokio::test]

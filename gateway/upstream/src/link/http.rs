@@ -388,6 +388,7 @@ impl HttpLink {
             }
             _ => {}
         }
+        let retry_after_s = retry_after(&response);
         // A refusal that says why in the protocol's own words; its id may be missing.
         let text = whole(response.into_body(), 1 << 20)
             .await
@@ -426,9 +427,13 @@ impl HttpLink {
         }
         let cause = format!("it answers {status}");
         if status.is_server_error() && status != StatusCode::NOT_IMPLEMENTED {
-            return UpstreamFailure::new(UpstreamFailureKind::Unreachable, expected, cause)
-                .step("look at the server's log, or try again later")
-                .into();
+            let failure = UpstreamFailure::new(UpstreamFailureKind::Unreachable, expected, cause)
+                .step("look at the server's log, or try again later");
+            return UpstreamFailure {
+                retry_after_s,
+                ..failure
+            }
+            .into();
         }
         UpstreamFailure::new(UpstreamFailureKind::NotHere, expected, cause)
             .step("check the path of the address; most servers answer at /mcp, older ones at /sse")
@@ -466,14 +471,6 @@ fn session_over(cause: &str) -> UpstreamFailure {
 
 /// Returns the failure of a request that the server did not take, with the time after which it takes more.
 fn limited(response: &Response<Body>) -> UpstreamFailure {
-    const SECONDS_MAX: u16 = 3_600;
-    let seconds = response.headers().get(RETRY_AFTER);
-    let seconds = seconds.and_then(|seconds| seconds.to_str().ok()?.trim().parse::<u64>().ok());
-    let seconds = seconds.map(|seconds| {
-        u16::try_from(seconds)
-            .unwrap_or(SECONDS_MAX)
-            .min(SECONDS_MAX)
-    });
     let failure = UpstreamFailure::new(
         UpstreamFailureKind::Limited,
         "the server to take another request",
@@ -482,9 +479,18 @@ fn limited(response: &Response<Body>) -> UpstreamFailure {
     .step("call it less often: `rate` in an overlay bounds the calls of a tool")
     .before_sending();
     UpstreamFailure {
-        retry_after_s: seconds.and_then(NonZeroU16::new),
+        retry_after_s: retry_after(response),
         ..failure
     }
+}
+
+/// Returns the time after which the server says that it takes requests again, an hour at most.
+fn retry_after(response: &Response<Body>) -> Option<NonZeroU16> {
+    const SECONDS_MAX: u16 = 3_600;
+    let seconds = response.headers().get(RETRY_AFTER)?.to_str().ok()?;
+    let seconds: u64 = seconds.trim().parse().ok()?;
+    let seconds = u16::try_from(seconds).unwrap_or(SECONDS_MAX);
+    NonZeroU16::new(seconds.min(SECONDS_MAX))
 }
 
 /// Returns `true` for what servers say of a session of before their restart where they do not answer 404.

@@ -77,7 +77,8 @@ pub(super) fn failed(failure: CallFailure, asked: &UpstreamOperation, writes: bo
                     "The server of this tool takes no more calls for now.",
                 )
                 .retry_after_ms(wait_ms(&failure)),
-                _ => unavailable("The server of this tool broke off.").retry_after_ms(1_000),
+                _ => unavailable("The server of this tool broke off.")
+                    .retry_after_ms(wait_ms(&failure)),
             };
             let outcome = if failure.is_handed_over {
                 WriteOutcome::Unknown
@@ -94,7 +95,7 @@ pub(super) fn failed(failure: CallFailure, asked: &UpstreamOperation, writes: bo
     }
 }
 
-/// Returns when a server that takes no more calls may be called again; in a second, if it does not say.
+/// Returns when a server that takes no calls now may be called again; in a second, if it does not say.
 fn wait_ms(failure: &UpstreamFailure) -> u32 {
     failure
         .retry_after_s
@@ -242,6 +243,20 @@ mod tests {
         assert_eq!(error.code, FailureCode::UpstreamError);
         assert!(error.message.contains("413"), "{}", error.message);
         assert_eq!(error.retry_after_ms, None);
+    }
+
+    #[test]
+    fn a_server_that_is_busy_is_called_again_when_it_says() {
+        let asked = UpstreamOperation::Resource { uri: "u".into() };
+        for (seconds, wait) in [(7, 7_000), (0, 1_000)] {
+            let busy = UpstreamFailure {
+                retry_after_s: std::num::NonZeroU16::new(seconds),
+                ..UpstreamFailure::new(UpstreamFailureKind::Unreachable, "x", "y")
+            };
+            let error = failed(CallFailure::Failed(busy), &asked, false);
+            let expected = (FailureCode::Unavailable, Some(wait));
+            assert_eq!((error.code, error.retry_after_ms), expected);
+        }
     }
 
     #[test]
