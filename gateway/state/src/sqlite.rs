@@ -10,9 +10,12 @@ use std::{
     time::Duration,
 };
 
-use sqlx::sqlite::{
-    SqliteConnectOptions, SqliteJournalMode, SqliteLockingMode, SqlitePoolOptions,
-    SqliteSynchronous,
+use sqlx::{
+    Connection as _,
+    sqlite::{
+        SqliteConnectOptions, SqliteJournalMode, SqliteLockingMode, SqlitePoolOptions,
+        SqliteSynchronous,
+    },
 };
 
 use crate::{GatewayState, StateError, engine::StateEngine};
@@ -47,10 +50,7 @@ impl GatewayState {
             .synchronous(SqliteSynchronous::Full)
             .foreign_keys(true)
             .busy_timeout(BUSY);
-        let pool = SqlitePoolOptions::new()
-            .max_connections(4)
-            // A file does not hang up.
-            .test_before_acquire(false)
+        let pool = pool_options()
             .connect_with(options)
             .await
             .map_err(|error| failed(error.into()))?;
@@ -138,6 +138,19 @@ impl GatewayState {
     }
 }
 
+fn pool_options() -> SqlitePoolOptions {
+    SqlitePoolOptions::new()
+        .max_connections(4)
+        // A file does not hang up.
+        .test_before_acquire(false)
+        // Where the disk is full, SQLite ends a transaction by itself. The connection counts it as open for ever then, and begins
+        // no other one.
+        .before_acquire(|connection, _| {
+            let is_usable = !connection.is_in_transaction();
+            Box::pin(async move { Ok(is_usable) })
+        })
+}
+
 fn create(folder: &Path, path: &Path) -> io::Result<()> {
     weir_files::create_folder(folder, 0o700)?;
     // SQLite gives its other files to the owner of this one.
@@ -154,4 +167,34 @@ fn create(folder: &Path, path: &Path) -> io::Result<()> {
     }
     weir_files::hand_over(&file, folder);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::sql_made;
+
+    /// Sets how many pages the one connection lets the database have, as if the disk had no more room.
+    async fn limit_pages(state: &GatewayState, pages_max: u32) {
+        let limit = sql_made(format!("PRAGMA max_page_count = {pages_max}"));
+        let _: i64 = limit.fetch_value(&state.engine).await.expect("it is set");
+    }
+
+    #[tokio::test]
+    async fn changes_go_on_after_the_disk_was_full() {
+        let folder = tempfile::tempdir().expect("a folder");
+        drop(GatewayState::open(folder.path()).await.expect("made"));
+        let options = SqliteConnectOptions::new().filename(folder.path().join(FILE));
+        let pool = pool_options().max_connections(1).connect_with(options);
+        let engine = StateEngine::Sqlite(pool.await.expect("opened"));
+        let state = GatewayState::new(engine, folder.path());
+        let long = "r".repeat(200_000);
+        limit_pages(&state, 1).await;
+        let full = state.begin_reply("ann", "key", &long, 1).await;
+        let full = full.expect_err("there is no room").to_string();
+        assert!(full.contains("disk is full"), "{full}");
+        limit_pages(&state, 1_000_000).await;
+        let begun = state.begin_reply("ann", "key", &long, 1).await;
+        begun.expect("there is room again");
+    }
 }
