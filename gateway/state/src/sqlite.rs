@@ -12,6 +12,7 @@ use std::{
 
 use sqlx::{
     Connection as _,
+    migrate::MigrateError,
     sqlite::{
         SqliteConnectOptions, SqliteJournalMode, SqliteLockingMode, SqlitePoolOptions,
         SqliteSynchronous,
@@ -57,7 +58,7 @@ impl GatewayState {
         migrations::migrator()
             .run(&pool)
             .await
-            .map_err(|error| failed(error.into()))?;
+            .map_err(|error| failed(explain_migration(error)))?;
         let state = Self::new(StateEngine::Sqlite(pool), folder);
         state.take_over_files(folder).await?;
         drop(lock);
@@ -149,6 +150,21 @@ fn pool_options() -> SqlitePoolOptions {
             let is_usable = !connection.is_in_transaction();
             Box::pin(async move { Ok(is_usable) })
         })
+}
+
+/// Explains why the tables could not be brought to this version.
+fn explain_migration(error: MigrateError) -> Box<dyn std::error::Error + Send + Sync> {
+    match error {
+        MigrateError::VersionMissing(version) => {
+            let known = migrations::newest();
+            format!(
+                "a later version of weir has changed it: its tables have the number {version}, and this program knows {known}: use that \
+                 program, or a copy from before the upgrade"
+            )
+            .into()
+        }
+        other => other.into(),
+    }
 }
 
 fn create(folder: &Path, path: &Path) -> io::Result<()> {

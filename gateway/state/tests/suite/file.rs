@@ -2,7 +2,10 @@
 
 use weir_state::{ContractOrigin, DraftStatus, GatewayState, VersionRow, VersionSource};
 
-use crate::contracts::{FILE, publish, version};
+use crate::{
+    Place,
+    contracts::{FILE, publish, version},
+};
 
 async fn state() -> (tempfile::TempDir, GatewayState) {
     let folder = tempfile::tempdir().expect("a folder");
@@ -29,6 +32,20 @@ async fn a_backup_opens_as_a_state() {
     assert!(
         state.back_up(&copy.join(weir_state::FILE)).await.is_err(),
         "nothing is overwritten"
+    );
+}
+
+#[tokio::test]
+async fn a_file_of_a_later_version_is_refused_in_words() {
+    let place = Place::file();
+    drop(place.open().await);
+    let later = "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time) VALUES (99, 'later', TRUE, x'00', 1)";
+    place.run(later).await;
+    let refused = GatewayState::open(&place.folder()).await;
+    let why = refused.expect_err("this program is older").to_string();
+    assert!(
+        why.contains("a later version of weir") && why.contains("the number 99"),
+        "{why}"
     );
 }
 
