@@ -920,6 +920,29 @@ fn naming_the_dialect_or_not_is_identical() {
     }
 }
 
+/// Another server decides itself what it takes as a date, and a listed value that is none is one that it takes.
+#[test]
+fn a_listed_value_counts_whatever_its_format() {
+    let of = |values: Value| {
+        let due = json!({ "type": "string", "format": "date", "enum": values });
+        json!({ "type": "object", "properties": { "due": due } })
+    };
+    let (two, one) = (of(json!(["today", "later"])), of(json!(["today"])));
+    let found = diff_schemas(&two, &one, SchemaSide::Input);
+    assert_eq!(found.class, ChangeSeverity::Breaking, "{:?}", found.items);
+    let found = diff_schemas(&one, &two, SchemaSide::Output);
+    assert_eq!(found.class, ChangeSeverity::Breaking, "{:?}", found.items);
+    // Here the format is looked at.
+    let mut free = of(json!(["today", "2026-01-01"]));
+    let dates = free.clone();
+    free["properties"]["due"]
+        .as_object_mut()
+        .expect("a schema")
+        .shift_remove("format");
+    let found = diff_schemas(&free, &dates, SchemaSide::Input);
+    assert_eq!(found.class, ChangeSeverity::Breaking, "{:?}", found.items);
+}
+
 #[test]
 fn draft_7_is_compared_too() {
     let schema = |least: u64| {

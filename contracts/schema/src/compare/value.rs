@@ -110,6 +110,8 @@ fn words(types: u8) -> String {
     words.join(" or ")
 }
 
+type SchemaCompiler = fn(&Value) -> Result<Validator, String>;
+
 /// Decides which values are valid.
 enum ValueTest<'s> {
     /// The schema lists texts and says nothing else.
@@ -118,12 +120,25 @@ enum ValueTest<'s> {
 }
 
 impl<'s> ValueTest<'s> {
-    fn of_schema(schema: &'s Value) -> Result<Self, String> {
+    fn of_schema(schema: &'s Value, compile: SchemaCompiler) -> Result<Self, String> {
         let mut texts = HashSet::new();
         match lists_texts(schema, &mut texts) {
             true => Ok(Self::Texts(texts)),
-            false => Ok(Self::Schema(Box::new(validate::validator(schema)?))),
+            false => Ok(Self::Schema(Box::new(compile(schema)?))),
         }
+    }
+
+    /// Returns the tests of both schemas. With formats there is a second pair, since another server may not look at them.
+    fn of_both(old: &'s Value, new: &'s Value) -> Result<Vec<(Self, Self)>, String> {
+        let compilers: &[SchemaCompiler] = match has_format(old) || has_format(new) {
+            true => &[validate::validator, validate::foreign_validator],
+            false => &[validate::validator],
+        };
+        let pair = |compile: &SchemaCompiler| {
+            let was = Self::of_schema(old, *compile)?;
+            Ok::<_, String>((was, Self::of_schema(new, *compile)?))
+        };
+        compilers.iter().map(pair).collect()
     }
 
     fn is_valid(&self, value: &Value) -> bool {
@@ -199,8 +214,7 @@ impl<'s> SchemaComparison<'s> {
         if !is_listed(old) && !is_listed(new) {
             return false;
         }
-        let (Ok(was_valid), Ok(is_valid)) = (ValueTest::of_schema(old), ValueTest::of_schema(new))
-        else {
+        let Ok(tests) = ValueTest::of_both(old, new) else {
             let reason = "the values cannot be checked".to_owned();
             self.find(
                 SchemaRule::UndecidedSchema,
@@ -213,35 +227,25 @@ impl<'s> SchemaComparison<'s> {
             return true;
         };
         // A schema that is more than a list of texts compares each value with all that it lists.
-        let steps = match (&was_valid, &is_valid) {
-            (ValueTest::Texts(_), ValueTest::Texts(_)) => weight(old) + weight(new),
+        let steps = match tests.as_slice() {
+            [(ValueTest::Texts(_), ValueTest::Texts(_))] => weight(old) + weight(new),
             _ => (weight(old) + weight(new)).saturating_pow(2) / 32 + 500,
         };
-        if !self.spend(steps) {
+        if !self.spend(steps.saturating_mul(tests.len())) {
             return true;
         }
-        let values = |schema: &Value, valid: &ValueTest<'_>| {
-            let listed = listed(schema).or_else(|| few_with_numbers(schema))?;
-            Some(
-                listed
-                    .into_iter()
-                    .filter(|value| valid.is_valid(value))
-                    .collect::<Vec<Value>>(),
-            )
+        let values = |schema: &Value| listed(schema).or_else(|| few_with_numbers(schema));
+        let (was, is) = (values(old), values(new));
+        let is_lost = |value: &&Value| {
+            let mut tests = tests.iter();
+            tests.any(|(was, is)| was.is_valid(value) && !is.is_valid(value))
         };
-        let (was, is) = (values(old, &was_valid), values(new, &is_valid));
-        let lost = was
-            .iter()
-            .flatten()
-            .filter(|value| !is_valid.is_valid(value))
-            .cloned()
-            .collect();
-        let gained = is
-            .iter()
-            .flatten()
-            .filter(|value| !was_valid.is_valid(value))
-            .cloned()
-            .collect();
+        let is_gained = |value: &&Value| {
+            let mut tests = tests.iter();
+            tests.any(|(was, is)| is.is_valid(value) && !was.is_valid(value))
+        };
+        let lost = was.iter().flatten().filter(is_lost).cloned().collect();
+        let gained = is.iter().flatten().filter(is_gained).cloned().collect();
         let key = ["enum", "const", "anyOf", "oneOf"].into_iter().find(|key| {
             let here = |schema: &Value| schema.get(key).is_some();
             here(old) || here(new)
@@ -582,6 +586,16 @@ fn whole_numbers(schema: &Value) -> Option<Vec<Value>> {
     let most = whole("maximum", "exclusiveMaximum", false)?;
     let are_few = most.saturating_sub(least) < NUMBERS_MAX;
     are_few.then(|| (least..=most).map(Value::from).collect())
+}
+
+fn has_format(schema: &Value) -> bool {
+    match schema {
+        Value::Object(members) => {
+            members.contains_key("format") || members.values().any(has_format)
+        }
+        Value::Array(items) => items.iter().any(has_format),
+        _ => false,
+    }
 }
 
 fn likely(value: &Value, gained: &[Value]) -> Option<Value> {
