@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use weir_tests::{Admin, Gateway, House, Modern, Postgres, http, place, until};
+use weir_tests::{Admin, Gateway, House, Modern, Postgres, http, place, until, within};
 
 use crate::approvals::{database, node, sqlite_house};
 
@@ -328,4 +328,35 @@ async fn until_ended(call: impl AsyncFn() -> Value) -> Value {
         assert!(began.elapsed() < Duration::from_secs(60), "{result}");
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
+}
+
+/// The state cannot be changed for a moment, just as a write ends.
+#[tokio::test]
+async fn what_became_of_a_write_is_kept_once_the_state_can_be_changed_again() {
+    let (house, gateway) = sqlite();
+    let ann = Modern::with_key(gateway.url(), &house.key(&["--agent", "ann"]));
+    let state = rusqlite::Connection::open(house.path().join("state/weir.db")).expect("a state");
+    let failing = "CREATE TRIGGER kept BEFORE UPDATE ON call_replies BEGIN SELECT RAISE(ABORT, 'failing'); END;
+                   CREATE TRIGGER forgotten BEFORE DELETE ON call_replies BEGIN SELECT RAISE(ABORT, 'failing'); END;";
+    state.execute_batch(failing).expect("the state fails");
+    let made = create(&ann, "create_order", "lamp", "k1").await;
+    assert_eq!(made["isError"], false, "{made}");
+    let refused = create(&ann, "create_order", "bad", "k2").await;
+    assert_eq!(refused["isError"], true, "{refused}");
+    let again = create(&ann, "create_order", "lamp", "k1").await;
+    assert_eq!(reason(&again), "in_progress", "{again}");
+    state
+        .execute_batch("DROP TRIGGER kept; DROP TRIGGER forgotten;")
+        .expect("the state works again");
+    within(Duration::from_secs(30), "the result is kept", async || {
+        let again = create(&ann, "create_order", "lamp", "k1").await;
+        again["_meta"]["dev.weir/replayed"] == true
+    })
+    .await;
+    within(Duration::from_secs(30), "the key is free", async || {
+        let again = create(&ann, "create_order", "bad", "k2").await;
+        again["structuredContent"]["code"] == refused["structuredContent"]["code"]
+    })
+    .await;
+    assert_eq!(orders(&house), 1);
 }

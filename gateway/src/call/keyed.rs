@@ -1,9 +1,10 @@
 //! Writes with an idempotency key: of the calls of one caller with one key, one runs. The others get its result, or its last
 //! known state.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
 use weir_state::{BegunCall, CallKey, CallReplyStatus, GatewayState, StateError};
 
 use super::{
@@ -24,6 +25,8 @@ const REPLAYED: &str = "dev.weir/replayed";
 /// The time beyond the tool's own in which a call ends, in milliseconds.
 const LEASE_MARGIN_MS: i64 = 60_000;
 const BUSY_RETRY_MS: u32 = 1_000;
+/// The time between two tries to keep what became of a write.
+const KEEP_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The start of a write with an idempotency key.
 pub(super) enum KeyedStart {
@@ -38,6 +41,17 @@ pub(super) struct KeyedCall {
     state: Arc<GatewayState>,
     key: Arc<CallKey>,
     bound: Arc<CursorScope>,
+    /// The end of its lease, as the state has it and by the clock of this process.
+    lease_ms: i64,
+    lapses: Instant,
+}
+
+/// What became of a write with a key.
+enum CallEnd {
+    /// It was made, or that is unknown. A result is sealed.
+    Ended(CallReplyStatus, Option<String>),
+    /// It changed nothing: the next call with the key runs.
+    Forgotten,
 }
 
 /// A result as it is kept, sealed.
@@ -66,8 +80,15 @@ pub(super) async fn begin(
         tool: format!("{} {}", call.tool.contract, call.tool.name),
         key: key.to_owned(),
     };
+    let now_ms = now_ms();
+    let time = call.tool.timeout(call.gateway.timeout());
+    let time_ms = i64::try_from(time.as_millis()).unwrap_or(LEASE_MARGIN_MS);
+    let left_ms = time_ms.saturating_add(LEASE_MARGIN_MS);
+    let lease_ms = now_ms.saturating_add(left_ms);
     let keyed = KeyedCall {
         state: plans.state().clone(),
+        lease_ms,
+        lapses: Instant::now() + Duration::from_millis(left_ms.unsigned_abs()),
         bound: CursorScope::new(
             "a kept result",
             1,
@@ -77,9 +98,6 @@ pub(super) async fn begin(
         .into(),
         key: key.into(),
     };
-    let now_ms = now_ms();
-    let time = call.tool.timeout(call.gateway.timeout()).as_millis();
-    let lease_ms = now_ms + LEASE_MARGIN_MS + i64::try_from(time).unwrap_or(LEASE_MARGIN_MS);
     let request = request(call, input);
     let begun = keyed
         .state
@@ -150,45 +168,56 @@ impl KeyedCall {
         cursors: &CursorCipher,
         outcome: &Result<CallOutcome, CallError>,
     ) {
-        let ended = match outcome {
-            Ok(CallOutcome::Complete(result)) => self.keep(cursors, result).await,
+        let end = match outcome {
+            Ok(CallOutcome::Complete(result)) => self.seal(cursors, result),
             Err(error) => match &error.form {
-                ErrorForm::Upstream(result) => self.keep(cursors, result).await,
-                _ => self.give_up(error).await,
+                ErrorForm::Upstream(result) => self.seal(cursors, result),
+                _ => judge(error),
             },
-            Ok(_) => self.state.forget_call(&self.key).await,
+            Ok(_) => CallEnd::Forgotten,
         };
-        if let Err(error) = ended {
-            // Its lease lapses, and then it is unknown.
-            tracing::warn!(%error, tool = self.key.tool, "what became of a call with an idempotency key could not be kept");
-        }
+        self.keep(end).await;
     }
 
     /// Notes how a write ended whose caller has gone: its result is not there.
     pub(super) async fn end_alone(&self, failure: Option<&CallError>) {
-        let ended = match failure {
-            None => {
-                let done = CallReplyStatus::Done;
-                self.state.end_call(&self.key, done, None).await
-            }
-            Some(error) => self.give_up(error).await,
-        };
-        if let Err(error) = ended {
-            tracing::warn!(%error, tool = self.key.tool, "what became of a call with an idempotency key could not be kept");
+        let end = failure.map_or(CallEnd::Ended(CallReplyStatus::Done, None), judge);
+        self.keep(end).await;
+    }
+
+    /// Keeps the end of the write. Where the state cannot be changed now, that is tried again until the lease lapses.
+    async fn keep(&self, end: CallEnd) {
+        if let Err(error) = self.write(&end).await {
+            tracing::warn!(%error, tool = self.key.tool, "what became of a call with an idempotency key could not be kept yet");
+            let keyed = self.clone();
+            tokio::spawn(async move { keyed.keep_later(&end).await });
         }
     }
 
-    async fn give_up(&self, error: &CallError) -> Result<(), StateError> {
-        match error.outcome {
-            Some(WriteOutcome::Unknown) => {
-                let unknown = CallReplyStatus::Unknown;
-                self.state.end_call(&self.key, unknown, None).await
+    async fn keep_later(&self, end: &CallEnd) {
+        while Instant::now() + KEEP_INTERVAL < self.lapses {
+            tokio::time::sleep(KEEP_INTERVAL).await;
+            if self.write(end).await.is_ok() {
+                return;
             }
-            Some(WriteOutcome::None) | None => self.state.forget_call(&self.key).await,
+        }
+        tracing::warn!(
+            tool = self.key.tool,
+            "what became of a call with an idempotency key could not be kept: it counts as unknown"
+        );
+    }
+
+    async fn write(&self, end: &CallEnd) -> Result<(), StateError> {
+        match end {
+            CallEnd::Ended(status, sealed) => {
+                let ended = self.state.end_call(&self.key, *status, sealed.as_deref());
+                ended.await
+            }
+            CallEnd::Forgotten => self.state.forget_call(&self.key, self.lease_ms).await,
         }
     }
 
-    async fn keep(&self, cursors: &CursorCipher, result: &ToolResult) -> Result<(), StateError> {
+    fn seal(&self, cursors: &CursorCipher, result: &ToolResult) -> CallEnd {
         let (text, blocks) = match &result.content {
             CallContent::Text(text) => (Some(text.clone()), None),
             CallContent::Blocks(blocks) => (None, Some(blocks.clone())),
@@ -206,10 +235,7 @@ impl KeyedCall {
         let kept = serde_json::to_string(&kept).expect("plain data");
         // One that is too long is not kept, and that it was made is.
         let sealed = cursors.seal(&self.bound, &kept).ok();
-        let done = CallReplyStatus::Done;
-        self.state
-            .end_call(&self.key, done, sealed.as_deref())
-            .await
+        CallEnd::Ended(CallReplyStatus::Done, sealed)
     }
 
     fn open(&self, cursors: &CursorCipher, sealed: &str) -> Option<ToolResult> {
@@ -224,6 +250,14 @@ impl KeyedCall {
         result.meta = meta.map(|(name, value)| (name.into(), value)).collect();
         result.meta.push((REPLAYED.into(), "true".to_owned()));
         Some(result)
+    }
+}
+
+/// Returns the end of a write that failed.
+fn judge(error: &CallError) -> CallEnd {
+    match error.outcome {
+        Some(WriteOutcome::Unknown) => CallEnd::Ended(CallReplyStatus::Unknown, None),
+        Some(WriteOutcome::None) | None => CallEnd::Forgotten,
     }
 }
 
