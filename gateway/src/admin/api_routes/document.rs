@@ -1,6 +1,6 @@
 //! The OpenAPI document as it is made of the routes. What is served is the file, which this writes anew.
 
-use std::{fs, path::Path};
+use std::{collections::BTreeSet, fs, path::Path};
 
 use serde_json::{Value, json};
 use utoipa::{
@@ -23,8 +23,8 @@ use crate::{
     info(
         title = "Weir admin API",
         description = "Contracts behind their gate, keys, plugins and the audit trail of one gateway. Every request \
-                       carries `Authorization: Bearer weiradm_…`, or `weirses_…` of a session; roles are auditor, viewer, editor and operator, each may \
-                       what the one before it may, and approver, who decides about writes that wait and may nothing else. Errors are RFC 9457 problem documents."
+                       carries `Authorization: Bearer weiradm_…`, or `weirses_…` of a session. The roles are auditor, viewer, editor and operator, each with the \
+                       rights of those before it, and approver, which only decides about writes that wait. Errors are RFC 9457 problem documents."
     ),
     modifiers(&BearerScheme),
     // The data of events, which no body of a route has.
@@ -169,5 +169,45 @@ fn the_file_is_the_document_of_the_routes() {
     assert!(
         kept == made,
         "console/openapi.json is not the document of the routes; WEIR_BLESS=1 writes it"
+    );
+}
+
+/// Returns the routes of the document with the role that each names, as rows of the page begin: `` `GET /v1/keys` | viewer ``.
+fn described_routes() -> BTreeSet<String> {
+    let document = make_document();
+    let paths = document["paths"].as_object().expect("an object");
+    let mut routes = BTreeSet::new();
+    for (path, item) in paths {
+        for (method, operation) in item.as_object().expect("an object") {
+            let words = ["summary", "description"].map(|key| operation[key].as_str().unwrap_or(""));
+            let words = words.join(" ").replace('\n', " ");
+            let role = words.split_once("Role: ").map_or("none", |(_, role)| role);
+            let role = role.split_once('.').map_or(role, |(role, _)| role);
+            let method = method.to_uppercase();
+            routes.insert(format!("`{method} {path}` | {role}"));
+        }
+    }
+    routes
+}
+
+/// The routes and roles that a reader finds in docs/admin.md are those that are served.
+#[test]
+fn the_page_lists_every_route_with_its_role() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/admin.md");
+    let page = fs::read_to_string(&file).expect("a file of the repository");
+    let rows = page.lines().filter_map(|line| line.strip_prefix("| `"));
+    let listed: BTreeSet<String> = rows
+        .filter(|row| row.contains(" /v1/"))
+        .filter_map(|row| {
+            let mut cells = row.split(" | ");
+            Some(format!("`{} | {}", cells.next()?, cells.next()?))
+        })
+        .collect();
+    let described = described_routes();
+    let missing: Vec<&String> = described.difference(&listed).collect();
+    let unknown: Vec<&String> = listed.difference(&described).collect();
+    assert!(
+        missing.is_empty() && unknown.is_empty(),
+        "docs/admin.md: {missing:?} are missing, {unknown:?} are not served"
     );
 }
