@@ -37,8 +37,8 @@ use crate::{
 
 /// Lines of a child's stdout that are no messages; one that prints more has mistaken its stdout for a log.
 const RUBBISH_MAX: u64 = 10_000;
-/// The messages that answer nothing which a server may send within a span of time. A server that sends more is read slowly,
-/// so that it waits, and does not take the processor from the others.
+/// The messages that answer nothing which a server may send within a span of time; a large one counts as all of them. A server
+/// that sends more is read slowly, so that it waits, and does not take the processor from the others.
 const UNASKED_MAX: u64 = 1_000;
 const UNASKED_SPAN: Duration = Duration::from_millis(100);
 /// The time in which an answer comes by itself that was written behind other text: servers log what they are about to answer.
@@ -259,6 +259,12 @@ impl UpstreamInbox {
         messages.iter().filter_map(receive).collect()
     }
 
+    /// Counts something that the server sends and that answers nothing.
+    pub(crate) fn count_unasked(&self, bytes: usize) {
+        let count = if bytes > LARGE_BYTES { UNASKED_MAX } else { 1 };
+        self.unasked.fetch_add(count, Ordering::Relaxed);
+    }
+
     /// Waits if the server has sent more than it may in a span of time. The reader of its messages calls this in between.
     pub(crate) async fn pace(&self) {
         let unasked = self.unasked.load(Ordering::Relaxed);
@@ -332,7 +338,7 @@ impl UpstreamInbox {
     ) -> Option<String> {
         let method = message.method();
         if method.is_some() {
-            self.unasked.fetch_add(1, Ordering::Relaxed);
+            self.count_unasked(text.len());
         }
         match (message.id, method) {
             (Some(id), Some(method)) => {
@@ -424,7 +430,7 @@ impl UpstreamInbox {
         let Some(id) = id else {
             return self.note_rubbish(text);
         };
-        self.unasked.fetch_add(1, Ordering::Relaxed);
+        self.count_unasked(text.len());
         let cause = format!("its answer is not valid JSON: {error}");
         let failure = UpstreamFailure::new(
             UpstreamFailureKind::Protocol,
@@ -443,6 +449,7 @@ impl UpstreamInbox {
     }
 
     fn answered(&self, id: Option<u64>, answer: Answer) {
+        let length = answer.as_ref().map_or(0, |result| result.get().len());
         let awaited = {
             let mut waiting = self.waiting.lock();
             let awaited = id.and_then(|id| waiting.by_id.remove(&id));
@@ -454,7 +461,7 @@ impl UpstreamInbox {
                 let _ = awaited.answer.send(answer); // the receiver may be gone
             }
             None => {
-                self.unasked.fetch_add(1, Ordering::Relaxed);
+                self.count_unasked(length);
                 if id.is_some_and(|id| id <= self.last.load(Ordering::Relaxed)) {
                     return; // it comes too late
                 }
@@ -556,7 +563,7 @@ impl UpstreamInbox {
     }
 
     fn note_rubbish(&self, text: &str) {
-        self.unasked.fetch_add(1, Ordering::Relaxed);
+        self.count_unasked(text.len());
         let before = self.rubbish.fetch_add(1, Ordering::Relaxed);
         if before == 0 {
             let (upstream, began) = (&*self.name, one_line(text, 80));

@@ -7,6 +7,7 @@ use std::{
     path::Path,
     process::{ExitStatus, Stdio},
     sync::Arc,
+    time::Duration,
 };
 
 use parking_lot::Mutex;
@@ -18,8 +19,8 @@ use tokio::{
     },
     process::{Child, ChildStdin},
     sync::{mpsc, watch},
-    task::yield_now,
-    time::timeout,
+    task::{coop::consume_budget, yield_now},
+    time::{Instant, sleep_until, timeout},
 };
 use tokio_util::sync::CancellationToken;
 use weir_admission::{ApartTurn, LARGE_BYTES};
@@ -38,6 +39,9 @@ use crate::{
 /// The variables that a child gets of our environment.
 const INHERITED: [&str; 4] = ["PATH", "HOME", "LANG", "TMPDIR"];
 const STDERR_MAX_BYTES: usize = 64 * 1024;
+/// The bytes of stderr that are read within a span of time, so that a child which writes without end waits.
+const STDERR_BURST_BYTES: usize = 1 << 20;
+const STDERR_BURST: Duration = Duration::from_millis(20);
 /// The bytes at the beginning of a text that was cut which may be the rest of a secret.
 const CUT_MAX_BYTES: usize = 8 * 1024;
 /// Messages that wait for a child that does not read.
@@ -279,6 +283,7 @@ async fn read(
     let (mut line, mut spread) = (Vec::new(), SpreadMessage::default());
     let mut large = LargeAnswer::default();
     while read_line(&mut stdout, message_max + 1, &mut line).await {
+        consume_budget().await; // lines that are there already would be read without a pause
         if line.len() > message_max {
             let Some(id) = skip_answer(&mut stdout, message_max, &line).await else {
                 inbox.close(too_large(message_max));
@@ -294,11 +299,16 @@ async fn read(
         if spread.length() == 0 {
             match large.begin(mem::take(&mut line), &inbox).await {
                 Some(other) => line = other,
-                None => continue,
+                None => {
+                    inbox.pace().await;
+                    continue;
+                }
             }
         }
         let text = String::from_utf8_lossy(&line);
         if text.trim().is_empty() {
+            inbox.count_unasked(text.len());
+            inbox.pace().await;
             continue;
         }
         let is_large = text.len() > LARGE_BYTES;
@@ -458,12 +468,22 @@ impl StderrTail {
 
     async fn read(self: Arc<Self>, mut stderr: impl AsyncRead + Unpin) {
         let mut chunk = [0; 4096];
+        let (mut read, mut began) = (0, Instant::now());
         while let Ok(length @ 1..) = stderr.read(&mut chunk).await {
-            let mut bytes = self.bytes.lock();
-            bytes.extend(&chunk[..length]);
-            let over = bytes.len().saturating_sub(STDERR_MAX_BYTES);
-            bytes.drain(..over);
+            self.push(&chunk[..length]);
+            read += length;
+            if read > STDERR_BURST_BYTES {
+                sleep_until(began + STDERR_BURST).await;
+                (read, began) = (0, Instant::now());
+            }
         }
+    }
+
+    fn push(&self, chunk: &[u8]) {
+        let mut bytes = self.bytes.lock();
+        bytes.extend(chunk);
+        let over = bytes.len().saturating_sub(STDERR_MAX_BYTES);
+        bytes.drain(..over);
     }
 
     fn text(&self) -> String {
@@ -483,7 +503,7 @@ impl StderrTail {
 
 #[cfg(test)]
 mod tests {
-    use std::{future::poll_fn, io::Cursor, pin::pin, time::Duration};
+    use std::{future::poll_fn, io::Cursor, pin::pin, time::Instant};
 
     use weir_admission::long_work_turns;
 
@@ -527,6 +547,23 @@ mod tests {
             "last".to_owned(),
         ];
         assert!(read == expected, "{} lines", read.len());
+    }
+
+    #[tokio::test]
+    async fn a_child_that_writes_without_end_is_read_slowly() {
+        let large = format!(r#"{{"method":"a","params":"{}"}}"#, "x".repeat(LARGE_BYTES));
+        for written in ["\n".repeat(5_000), format!("{large}\n").repeat(5)] {
+            let inbox = UpstreamInbox::new(&UpstreamSettings::default());
+            let (replies, _queue) = mpsc::channel(1);
+            let written = Cursor::new(written.into_bytes());
+            let (began, stop) = (Instant::now(), CancellationToken::new());
+            read(written, 2 * LARGE_BYTES, inbox, replies.downgrade(), stop).await;
+            assert!(began.elapsed() >= Duration::from_millis(300));
+        }
+        let tail = Arc::new(StderrTail::new(&UpstreamCommand::default()));
+        let (began, written) = (Instant::now(), vec![b'x'; 5 * STDERR_BURST_BYTES]);
+        tail.read(&written[..]).await;
+        assert!(began.elapsed() >= 4 * STDERR_BURST);
     }
 
     /// All turns for long work are taken, so that the large answer is not read before they are given back.
