@@ -149,7 +149,7 @@ impl CallArgs {
             .collect();
         print!("{}", table(&["TOOL", "DESCRIPTION"], &rows));
         eprintln!(
-            "\nName one behind the options to call it; `--help` behind its name shows its arguments."
+            "\nTo call a tool, write its name after the options; with `--help` after it, its arguments are shown."
         );
         Ok(ExitCode::SUCCESS)
     }

@@ -150,7 +150,7 @@ impl Keys {
                 let path = path(&["v1", "pins", &agent, &contract]);
                 ask(&target, Method::PUT, &path, Some(json!({ "major": major })))?;
                 if !target.json {
-                    println!("{agent} goes on with version {major} of {contract}");
+                    println!("{agent} stays on version {major} of {contract}");
                 }
             }
             KeysCommand::Unpin { agent, contract } => {

@@ -90,7 +90,7 @@ async fn follow(
         Err(_) => {
             tracing::error!(
                 time_s = time_max.as_secs(),
-                "stopped, since its time to end is over: calls in flight are cut off"
+                "stopped, since the time to end has passed: calls in flight are cut off"
             );
             OVERDUE
         }

@@ -356,7 +356,7 @@ impl PluginCompiler<'_> {
         for keyword in refused.into_iter().filter(|_| !composed) {
             if members.contains_key(keyword) {
                 let message = format!(
-                    "`{keyword}` stands at the root of an input schema, where many clients refuse it"
+                    "`{keyword}` is at the root of an input schema, where many clients refuse it"
                 );
                 let problem =
                     FileProblem::new(self.plugin.name, format!("{place}/{keyword}"), message);

@@ -91,7 +91,7 @@ rules! {
         "write the word in one script"
     SCHEMA_ROOT "schema-root" Error
         "an input whose root is not an object, or has oneOf, anyOf or allOf: some models' interfaces refuse every tool for it"
-        "make the root a plain object; alternatives may stand further inside"
+        "make the root a plain object; alternatives may be nested in it"
     OUTPUT_ROOT "output-root" Error
         "an output schema whose root is not an object: some clients drop the whole list"
         "wrap it: an object with one property that holds it"

@@ -36,7 +36,7 @@ pub const CALLBACK: &str = "callback";
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectFault {
     /// The link or the sign-in has ended, was used, or never was.
-    #[error("the link is over")]
+    #[error("the link has expired or was used")]
     Over,
     #[error(transparent)]
     Oauth(#[from] OauthFault),

@@ -183,7 +183,7 @@ impl McpClient {
         UpstreamFailure::new(
             UpstreamFailureKind::Start,
             "a client that reads variables of its environment",
-            format!("`{name}` takes what its configuration says as it stands"),
+            format!("`{name}` takes the values of its configuration literally"),
         )
         .step("leave out --key-env, and write the key itself: --header 'Authorization: Bearer KEY' with --url")
         .step(format!("or, where {name} starts Weir, \"env\": {{\"{KEY}\": \"KEY\"}} in the entry"))

@@ -432,7 +432,7 @@ fn what_is_no_name_and_what_is_no_folder_is_refused() {
     desk.succeed("", &["plugin", "new", "twice"]);
     let (code, _, err) = desk.run("", &["plugin", "new", "twice"]);
     assert_eq!(code, 1);
-    assert!(err.contains("is there already"), "{err}");
+    assert!(err.contains("already exists"), "{err}");
 }
 
 /// The guide is checked: its commands are run, and its code is that of the templates, which are built here.

@@ -773,7 +773,7 @@ fn a_client_is_connected_to_a_view_and_finds_its_key_in_the_environment() {
             &secret,
         );
         assert!(
-            code == 1 && err.contains("takes what its configuration says as it stands"),
+            code == 1 && err.contains("takes the values of its configuration literally"),
             "{client}: {err}"
         );
     }

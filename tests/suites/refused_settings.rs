@@ -143,7 +143,7 @@ fn databases() -> Vec<RefusedCase> {
         sql(
             json!({ "statement": "DELETE FROM orders", "table": "orders" }),
             "/statement",
-            "stands without `table`",
+            "excludes `table`",
             SQL,
         ),
         case(

@@ -239,5 +239,5 @@ fn a_stop_ends_a_process_whose_threads_are_busy() {
     let (_house, _kept, mut gateway) = overdue;
     let status = gateway.left();
     assert_eq!(status.code(), Some(1), "{status}\n{}", gateway.log());
-    gateway.wait_for_log("stopped, since its time to end is over");
+    gateway.wait_for_log("stopped, since the time to end has passed");
 }

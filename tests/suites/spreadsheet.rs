@@ -277,7 +277,7 @@ fn a_format_that_cannot_be_is_refused_by_name() {
         "/collections/rows/shape/a/decimal: must be \".\" or \",\"",
         "/collections/rows/shape/b/date: must say the year (%Y)",
         "/collections/rows/shape/c/grouping: is for columns of type number, decimal or integer, and this one is string",
-        "/collections/rows/shape/d/grouping: is also what stands before the fraction",
+        "/collections/rows/shape/d/grouping: is also the decimal mark",
     ] {
         assert!(err.contains(line), "{line}:\n{err}");
     }

@@ -29,7 +29,7 @@ impl NewArgs {
         let folder = PathBuf::from(&self.name);
         if folder.exists() {
             return Err(anyhow::anyhow!(
-                "{} is there already; choose another name, or another folder to stand in",
+                "{} exists already; choose another name, or run the command in another folder",
                 folder.display()
             )
             .into());

@@ -235,7 +235,7 @@ fn reference_to(name: &str) -> Result<String, UpstreamFailure> {
 
 fn refused(name: &str) -> Result<String, UpstreamFailure> {
     let cause =
-        format!("it names the variable `{name}`, whose value would stand in weir.toml in clear");
+        format!("it names the variable `{name}`, whose value would be in weir.toml in clear");
     Err(UpstreamFailure::new(UpstreamFailureKind::Start, "an entry whose command and folder name no variables", cause)
         .step(format!(
             "if it is a secret, let the server read it from its environment: --env {name}, and the command after `--`"

@@ -71,7 +71,7 @@ pub(super) fn disconnect(target: &AdminTarget, name: &str, number: i64) -> Done 
     let number = number.to_string();
     let place = path(&["v1", "upstreams", name, "accounts", &number]);
     block_on(api.ask(Method::DELETE, &place, None))??;
-    println!("the account is over: its owner is asked again by the next call");
+    println!("the account has ended: the next call of its owner asks for another");
     Ok(ExitCode::SUCCESS)
 }
 

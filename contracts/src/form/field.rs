@@ -592,7 +592,7 @@ fn choices(table: &FormTable<'_>, problems: &mut FileProblems) -> Vec<FieldChoic
         if taken.len() > CHOICES_MAX {
             problems.add_hint(
                 format!("{place}/also"),
-                format!("the choices of a field stand for at most {CHOICES_MAX} texts together"),
+                format!("the choices of a field have at most {CHOICES_MAX} texts together"),
                 "drop some of them, or use type: text",
             );
             break;

@@ -427,7 +427,7 @@ pub const FIELD: &[FormKey] = &[
 /// The further keys of a field that has a name.
 pub const NAMED_FIELD: &[FormKey] = &[
     key("name", NAME, "The argument's name.").required(),
-    key("required", KeyValue::Flag, "Whether a call has to have it."),
+    key("required", KeyValue::Flag, "Whether a call must have it."),
     key(
         "default",
         KeyValue::Any,

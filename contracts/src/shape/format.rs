@@ -127,7 +127,7 @@ impl ColumnFormat {
                     Err("must be one of \".\", \",\", \"'\" and a space".to_owned())
                 }
                 "grouping" if Some(given) == self.decimal.as_deref() => {
-                    Err("is also what stands before the fraction; say another `decimal`".to_owned())
+                    Err("is also the decimal mark; set another `decimal`".to_owned())
                 }
                 "unit" => check_unit(given),
                 "date" => check_pattern(given, false),

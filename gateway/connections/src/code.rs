@@ -277,7 +277,7 @@ pub const TABLE: [CodeEntry; 21] = [
         fault: ResponsibleParty::Operator,
         retry: RetryAdvice::Never,
         nothing_changed: true,
-        meaning: "The version of the contract that the caller is pinned to, or that its endpoint names, is served no more.",
+        meaning: "The version of the contract that the caller is pinned to, or that its endpoint names, is no longer served.",
         advice: "Do not repeat; an operator must move the pin (`weir keys pin`). Then list the tools again.",
     },
     CodeEntry {

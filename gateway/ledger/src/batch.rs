@@ -338,7 +338,7 @@ impl SharedLedger {
             Some(error) => {
                 self.counts.outages.fetch_add(1, Relaxed);
                 let ledger = self.word();
-                tracing::warn!(ledger, nodes, %error, "the ledger of rates is away: this node has its part of each rate until it is back");
+                tracing::warn!(ledger, nodes, %error, "the ledger of rates cannot be reached: until it can, this node allows its part of each rate");
             }
             None => tracing::info!("the ledger of rates is back"),
         }

@@ -55,7 +55,7 @@ pub async fn register_client(
     }
     let Some(url) = &server.registration_endpoint else {
         return Err(OauthFault::unusable(format!(
-            "{} registers no clients: a client has to be registered there by hand, and `client_id` be set",
+            "{} registers no clients: register one there by hand, and set `client_id`",
             server.issuer
         )));
     };

@@ -158,7 +158,7 @@ impl GuestState {
                 Ok(answer) => answer,
                 Err(error) => Err(ConnectionError::new(
                     FailureCode::UpstreamError,
-                    "The write did not come to an end.",
+                    "The write broke off.",
                 )
                 .details(error)),
             }

@@ -235,7 +235,7 @@ impl PluginHost {
                 Err(failure) => return Err(failure.to_string()),
             }
         }
-        Err("it does not come to an end".to_owned())
+        Err("it does not end".to_owned())
     }
 
     /// Returns `true` if the log of the adapter's plugin has room for a text of so many bytes.

@@ -305,7 +305,7 @@ impl AccountRegistry {
             tracing::info!(
                 upstream = row.upstream,
                 account = row.number,
-                "an account is over: {cause}"
+                "an account has ended: {cause}"
             );
         }
         Err(no_account(&row.upstream, cause))

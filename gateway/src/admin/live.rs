@@ -68,7 +68,7 @@ pub(super) async fn stats(
 /// how many events a slow reader lost. At most 16 streams are served at once. Role: viewer.
 #[utoipa::path(get, path = "/v1/events", params(WantedEvents), responses(
     (status = 200, content_type = "text/event-stream", body = String), (status = 400, body = AdminProblem),
-    (status = 401, body = AdminProblem), (status = 403, body = AdminProblem), (status = 503, body = AdminProblem, description = "as many streams are open as may be")))]
+    (status = 401, body = AdminProblem), (status = 403, body = AdminProblem), (status = 503, body = AdminProblem, description = "too many streams are open")))]
 pub(super) async fn events(
     Shared(admin): Ask,
     staff: AdminPrincipal,
@@ -78,7 +78,7 @@ pub(super) async fn events(
     let subscription = admin
         .control
         .subscribe(wanted.calls.unwrap_or(true))
-        .ok_or_else(|| AdminProblem::unavailable("as many streams of events are open as may be"))?;
+        .ok_or_else(|| AdminProblem::unavailable("too many streams of events are open"))?;
     let holder = StreamHolder {
         session: staff.session.map(|session| session.id),
         admin: staff.key.id,

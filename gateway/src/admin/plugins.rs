@@ -93,7 +93,7 @@ pub(super) async fn accept(
     params(("name" = String, Path, description = "the file's name, with or without `.wasm`, or the plugin's")),
     responses((status = 200, body = Vec<FileOutcome>), (status = 400, body = AdminProblem), (status = 401, body = AdminProblem),
         (status = 403, body = AdminProblem), (status = 404, body = AdminProblem),
-        (status = 409, body = AdminProblem, description = "it is built in: there is no file to take away"),
+        (status = 409, body = AdminProblem, description = "it is built in: there is no file to remove"),
         (status = 503, body = AdminProblem)))]
 pub(super) async fn remove(
     Shared(admin): Ask,

@@ -234,7 +234,7 @@ fn too_many(scope: PlanScope, max: i64) -> CallError {
         PlanScope::Gateway => "",
     };
     let message = format!(
-        "{max} calls{whose} wait for a person already, and no more may. Call again once a person has approved or rejected one of \
+        "{max} calls{whose} already wait for a person, which is the limit. Call again once a person has approved or rejected one of \
          them, or it has expired."
     );
     CallError::new(FailureCode::RateLimited, message)

@@ -32,12 +32,12 @@ pub(super) fn admit(metrics: &GatewayMetrics, tool: &CatalogueTool) -> Result<()
         format!(" ended on {} and", shown_time(at))
     });
     Err(gone(format!(
-        "Version {} of the contract `{}`{ended} is served no more.",
+        "Version {} of the contract `{}`{ended} is no longer served.",
         tool.version, tool.contract
     )))
 }
 
-/// Returns the error for a tool that is not there for a caller. One that is pinned to a version which is served no more gets
+/// Returns the error for a tool that is not there for a caller. One that is pinned to a version which is no longer served gets
 /// to know that, if it may see the tool of the live version.
 pub(super) fn not_there(caller: &CallerIdentity, request: &CallRequest<'_>) -> CallError {
     let viewer = CatalogueViewer::Caller(caller);
@@ -45,7 +45,7 @@ pub(super) fn not_there(caller: &CallerIdentity, request: &CallRequest<'_>) -> C
     match catalogue.gone_version(request.endpoint, request.tool, viewer) {
         None => CallError::unknown_tool(),
         Some((contract, major)) => gone(format!(
-            "This agent is pinned to version {major} of the contract `{contract}`, which is served no more."
+            "This agent is pinned to version {major} of the contract `{contract}`, which is no longer served."
         )),
     }
 }

@@ -73,7 +73,7 @@ impl ToolCatalogue {
         })
     }
 
-    /// Returns the version that a caller is pinned to and that is served no more, where it asks for a tool of that contract.
+    /// Returns the version that a caller is pinned to and that is no longer served, where it asks for a tool of that contract.
     pub fn gone_version(
         &self,
         endpoint: &CatalogueEndpoint,

@@ -92,7 +92,7 @@ pub(super) fn check(config: &GatewayConfig) -> Vec<(String, String, &'static str
         problem(
             String::new(),
             &format!("there are more than {ISSUERS_MAX} issuers"),
-            "let one issuer stand in front of the others",
+            "put one issuer in front of the others",
         );
     }
     let is_elsewhere = |listen: &std::net::SocketAddr| !listen.ip().is_loopback();

@@ -42,7 +42,7 @@ fn native(settings: &PluginConfig) -> Vec<(&'static str, &'static str, String)> 
             "native",
             "a native library needs the `sha256` of its file, 64 hexadecimal digits",
             format!(
-                "`sha256sum {}` tells it; write it as `sha256`",
+                "`sha256sum {}` prints it; write it as `sha256`",
                 library.display()
             ),
         ));

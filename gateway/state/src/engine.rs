@@ -101,7 +101,7 @@ impl ServerEngine {
 }
 
 fn only_copied() -> StateError {
-    StateError::Unreachable("it was away when this process started".to_owned())
+    StateError::Unreachable("it could not be reached when this process started".to_owned())
 }
 
 impl StateEngine {

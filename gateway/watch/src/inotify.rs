@@ -208,7 +208,7 @@ fn read(shared: &InotifyState, ended: &PipeReader) {
         ];
         match poll(&mut ready, None) {
             Err(Errno::INTR) => continue,
-            Err(error) => return tracing::error!(%error, "changes of files are reported no more"),
+            Err(error) => return tracing::error!(%error, "changes of files are no longer reported"),
             Ok(_) if !ready[1].revents().is_empty() => return,
             Ok(_) => {}
         }

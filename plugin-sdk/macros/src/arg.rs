@@ -188,10 +188,7 @@ impl ArgKeys {
             if let (Some(one), Some(other)) = (one, other) {
                 mistakes.add(
                     &other.key,
-                    format!(
-                        "`{}` stands beside `{}`: write one of them",
-                        other.key, one.key
-                    ),
+                    format!("`{}` excludes `{}`: write one of them", other.key, one.key),
                 );
             }
         }
@@ -339,13 +336,13 @@ fn cli_option(meta: &ParseNestedMeta<'_>) -> syn::Result<CliOption> {
                 {
                     return Err(syn::Error::new(
                         alias.span(),
-                        "this alias stands there twice: write it once",
+                        "this alias is given twice: write it once",
                     ));
                 }
                 option.aliases.push(alias);
             }
             "metavar" if option.metavar.is_some() => {
-                return Err(meta.error("`metavar` stands there twice: write it once"));
+                return Err(meta.error("`metavar` is given twice: write it once"));
             }
             "metavar" => option.metavar = Some(meta.value()?.parse()?),
             _ => return Err(meta.error(unknown(&name, "option(…)", &KEYS))),

@@ -29,7 +29,7 @@ pub(crate) fn attribute(attributes: TokenStream, item: TokenStream) -> TokenStre
                 .find(|token| matches!(token, proc_macro2::TokenTree::Ident(_)));
             mistakes.add(
                 first,
-                "`#[data]` stands above a struct or an enum; a function has `#[tool]` above it",
+                "`#[data]` is for a struct or an enum; write `#[tool]` above a function",
             );
         }
     }
@@ -300,7 +300,7 @@ pub(crate) fn tagging(
         (false, None, Some(_)) => {
             mistakes.add(
                 name,
-                "`content` stands beside a tag: write `tag` too, or leave it out",
+                "`content` needs a tag: write `tag` too, or leave it out",
             );
             EnumTagging::Outside
         }

@@ -19,7 +19,7 @@ pub(crate) fn expand(list: TokenStream) -> TokenStream {
         if seen.contains(&name) {
             mistakes.add(
                 path,
-                format!("`{}` stands there twice: name each tool once", name),
+                format!("`{}` is listed twice: name each tool once", name),
             );
             continue;
         }

@@ -46,7 +46,7 @@ pub(crate) fn new_key(
         return Err(Error::new(key.span(), unknown(&name, attribute, known)));
     }
     if seen.contains(&name) {
-        let message = format!("`{name}` stands there twice: write it once");
+        let message = format!("`{name}` is given twice: write it once");
         return Err(Error::new(key.span(), message));
     }
     seen.push(name);

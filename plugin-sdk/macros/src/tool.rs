@@ -86,7 +86,7 @@ pub(crate) fn expand(attributes: TokenStream, item: TokenStream) -> TokenStream 
             }
             mistakes.add(
                 keyword,
-                "`#[tool]` stands above a function; a struct or an enum has `#[data]` above it",
+                "`#[tool]` is for a function; write `#[data]` above a struct or an enum",
             );
             let mistakes = mistakes.into_tokens();
             return quote!(#mistakes #item);

@@ -125,7 +125,7 @@ fn list(values: &[Value], schema: &Map<String, Value>, root: &Value) -> Result<(
     if schema.contains_key("uniqueItems")
         && let Some(at) = (1..values.len()).find(|at| values[..*at].contains(&values[*at]))
     {
-        return Err(Mismatch::new("stands there twice").inside(&at.to_string()));
+        return Err(Mismatch::new("is given twice").inside(&at.to_string()));
     }
     let prefix = schema.get("prefixItems").and_then(Value::as_array);
     for (at, value) in values.iter().enumerate() {

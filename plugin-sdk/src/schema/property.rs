@@ -236,7 +236,7 @@ impl Property {
     pub const fn object(self) -> Self {
         assert!(
             !self.optional && self.kind.is_object(),
-            "the tag of an enum stands among the members of an object; a schema written by hand says that it is one by `const \
+            "the tag of an enum is a member of an object; a schema written by hand says that it is one by `const \
              KIND: Kind = Kind::Object`"
         );
         self

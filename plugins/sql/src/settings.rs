@@ -49,7 +49,7 @@ impl SqlSettings {
             )),
             _ if is_statement => Some((
                 "statement",
-                "`statement` stands without `table`, `schema` and `query`",
+                "`statement` excludes `table`, `schema` and `query`",
             )),
             (None, None, _) => Some(("schema", "either `table` or `query` is needed")),
             (Some(_), Some(_), _) => {

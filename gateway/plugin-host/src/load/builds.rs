@@ -222,7 +222,7 @@ pub(super) fn now_ms() -> i64 {
 /// Explains why the state is needed, and the remedy.
 fn unusable(error: StateError) -> String {
     format!(
-        "builds that were let in are recorded in the state, and {error}. Give the gateway's user access to it and room on \
+        "accepted builds are recorded in the state, and {error}. Give the gateway's user access to it and room on \
          its disk; then `weir plugin reload`"
     )
 }

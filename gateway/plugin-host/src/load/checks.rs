@@ -354,7 +354,7 @@ impl PluginLoader {
         let text = defined.map_err(|error| {
             let message: String = error.message.chars().filter(|c| !c.is_control()).take(500).collect();
             format!(
-                "it refuses to say what its tools are: {message} (its settings stand in `[plugins.{}.settings]`)",
+                "it refuses to say what its tools are: {message} (its settings are in `[plugins.{}.settings]`)",
                 build.about.name
             )
         })?;

@@ -158,7 +158,7 @@ async fn decide(
 ) -> OperationResult<PlanView> {
     let at_ms = now_ms();
     let over = |what: &str| {
-        let detail = format!("plan `{}` waits no more: {what}", row.id);
+        let detail = format!("plan `{}` no longer waits: {what}", row.id);
         OperationError::new(FailureKind::Conflict, detail)
     };
     if row.status != PlanStatus::Pending {

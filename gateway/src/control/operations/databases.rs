@@ -202,7 +202,7 @@ pub async fn draft_all(
                 }
                 Err(why) => why,
             },
-            false => format!("{TOOLS_MAX} tables were looked at, and no more are"),
+            false => format!("only {TOOLS_MAX} tables are looked at"),
         };
         let table = source.title;
         left_out.push(LeftOutTable { table, why });

@@ -443,8 +443,7 @@ async fn file_of(control: &ControlPlane, name: &str) -> OperationResult<String> 
     let shown = shorten(name, 64);
     let plugins = control.gateway().host().plugins();
     if plugins.iter().any(|plugin| plugin.name == name) {
-        let message =
-            format!("`{shown}` is built into this gateway: there is no file to take away");
+        let message = format!("`{shown}` is built into this gateway: there is no file to remove");
         return Err(OperationError::new(FailureKind::Conflict, message));
     }
     let plugins: Vec<&str> = plugins.iter().map(|plugin| plugin.name.as_str()).collect();

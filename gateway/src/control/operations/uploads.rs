@@ -62,7 +62,7 @@ pub async fn put<E: std::fmt::Display>(
     }
     let _room = ARRIVING
         .try_acquire()
-        .map_err(|_| OperationError::unavailable("as many files arrive as may: try again"))?;
+        .map_err(|_| OperationError::unavailable("too many files are being uploaded: try again"))?;
     let folder = control.gateway().config().folders.state.clone();
     let arrived = arrive(&folder, body).await?;
     let ArrivedFile {

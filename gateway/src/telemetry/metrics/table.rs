@@ -137,7 +137,7 @@ pub const LEDGER_OUTAGES: MetricDescriptor = MetricDescriptor {
     name: "weir_ledger_outages_total",
     kind: Counter,
     labels: &[],
-    help: "How often the ledger of rates was not reached any more. Each time, a burst more of each rate may pass.",
+    help: "How often the ledger of rates became unreachable. Each time, one more burst of each rate may pass.",
 };
 pub const LEDGER_NODES: MetricDescriptor = MetricDescriptor {
     name: "weir_ledger_nodes",
@@ -155,7 +155,7 @@ pub const REFUSALS: MetricDescriptor = MetricDescriptor {
     name: "weir_refusals_total",
     kind: Counter,
     labels: &["what", "reason"],
-    help: "Who was turned away before there was a call. The reason `admin key` is the admin API.",
+    help: "Requests that were refused before they became a call. The reason `admin key` counts those of the admin API.",
 };
 pub const IN_FLIGHT: MetricDescriptor = MetricDescriptor {
     name: "weir_in_flight_calls",
@@ -235,7 +235,7 @@ pub const PLUGIN_LOADS: MetricDescriptor = MetricDescriptor {
     name: "weir_plugin_loads_total",
     kind: Counter,
     labels: &["result"],
-    help: "Plugin files that were `loaded`, `refused`, `removed`, or `held` until someone lets them in. A refused or held file \
+    help: "Plugin files that were `loaded`, `refused`, `removed`, or `held` until an admin accepts them. A refused or held file \
            leaves the old one serving.",
 };
 pub const PLUGIN_INFO: MetricDescriptor = MetricDescriptor {

@@ -167,7 +167,12 @@ async fn describe(link: LinkRequest) -> Response {
 fn over() -> Response {
     let lines =
         ["It opens once, for ten minutes. Call the tool again to get another one.".to_owned()];
-    page(StatusCode::NOT_FOUND, "This link is over", &lines, None)
+    page(
+        StatusCode::NOT_FOUND,
+        "This link has expired or was used",
+        &lines,
+        None,
+    )
 }
 
 fn failed(upstream: &str, fault: &ConnectFault) -> Response {

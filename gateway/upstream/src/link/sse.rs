@@ -69,7 +69,7 @@ impl SseLink {
             return Err(UpstreamFailure::new(
                 UpstreamFailureKind::Access,
                 expected,
-                format!("it answers {status}: it wants other credentials"),
+                format!("it answers {status}: it needs other credentials"),
             )
             .step("give a header that it accepts, such as `--header 'Authorization: Bearer …'`"));
         }

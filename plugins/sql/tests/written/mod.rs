@@ -248,7 +248,7 @@ fn what_is_no_single_counted_write_is_refused_when_it_is_described() {
             json!({ "rows_max": 0 }),
             "`rows_max` is a number from 1 to 1,000",
         ),
-        (json!({ "table": "orders" }), "`statement` stands without"),
+        (json!({ "table": "orders" }), "`statement` excludes"),
     ] {
         let settings = settings("DELETE FROM orders WHERE id = 1", more);
         let error = both
