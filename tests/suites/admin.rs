@@ -886,6 +886,36 @@ async fn a_retry_is_answered_as_the_first_time() {
     );
 }
 
+/// The state cannot be changed for a moment, just as requests end: what they were answered is true, and their retries get it.
+#[tokio::test]
+async fn an_answer_is_kept_for_retries_once_the_state_can_be_changed_again() {
+    let house = sample::house();
+    let _gateway = house.serve();
+    let admin = Admin::of(&house);
+    let state = rusqlite::Connection::open(house.path().join("state/weir.db")).expect("a state");
+    let failing = "CREATE TRIGGER kept BEFORE UPDATE ON replies BEGIN SELECT RAISE(ABORT, 'failing'); END;
+                   CREATE TRIGGER forgotten BEFORE DELETE ON replies BEGIN SELECT RAISE(ABORT, 'failing'); END;";
+    state.execute_batch(failing).expect("the state fails");
+    let ask = async |path: &str, key: &str| {
+        let request = http()
+            .post(format!("{}{path}", admin.url))
+            .bearer_auth(&admin.key)
+            .header("idempotency-key", key);
+        let response = request.send().await.expect("an answer");
+        let is_replayed = response.headers().contains_key("idempotent-replayed");
+        (response.status().as_u16(), is_replayed)
+    };
+    let retire = "/v1/contracts/airports/retire";
+    assert_eq!(ask(retire, "k1").await, (202, false));
+    let absent = "/v1/contracts/absent/retire";
+    assert_eq!(ask(absent, "k2").await, (404, false));
+    state
+        .execute_batch("DROP TRIGGER kept; DROP TRIGGER forgotten;")
+        .expect("the state works again");
+    assert_eq!(ask(retire, "k1").await, (202, true));
+    assert_eq!(ask(absent, "k2").await, (404, false));
+}
+
 /// Nothing is kept of a refused request.
 #[tokio::test]
 async fn a_refused_request_leaves_no_answer_behind() {

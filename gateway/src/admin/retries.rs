@@ -15,7 +15,7 @@ use axum::{
 };
 use http_body_util::BodyExt as _;
 use sha2::{Digest, Sha256};
-use weir_state::{IdempotencyState, ReplyRow};
+use weir_state::{GatewayState, IdempotencyState, ReplyRow, StateError};
 
 use super::{AdminContext, AdminProblem, contracts, problem::arrived, staff::AdminPrincipal};
 use crate::{
@@ -34,6 +34,9 @@ const KEPT_MAX_BYTES: usize = 2 << 20;
 /// The time that a retry waits for the first request to end.
 const WAIT_MAX: Duration = Duration::from_secs(10);
 const WAIT_INTERVAL: Duration = Duration::from_millis(20);
+/// The time for which an answer is tried to be kept, and the time between two tries.
+const KEEP_MAX: Duration = Duration::from_secs(10 * 60);
+const KEEP_INTERVAL: Duration = Duration::from_secs(1);
 const UNDER_WAY: &str = "the first request with this Idempotency-Key has not ended: ask again. If its gateway was stopped \
                          meanwhile, look whether it was done, and use another key";
 const NOT_TAKEN: &str =
@@ -104,13 +107,14 @@ async fn once(
     let asked = digest(head.uri.path(), &body);
     let another = || bad("the Idempotency-Key was used for another request");
     let waited = Instant::now();
-    loop {
+    let begun_ms = loop {
+        let begun_ms = now_ms();
         match admin
             .state
-            .begin_reply(&staff.key.id, key, &asked, now_ms())
+            .begin_reply(&staff.key.id, key, &asked, begun_ms)
             .await?
         {
-            IdempotencyState::First => break,
+            IdempotencyState::First => break begun_ms,
             IdempotencyState::Answered(reply) if reply.request == asked => return Ok(again(reply)),
             IdempotencyState::Pending(request) if request == asked => {}
             IdempotencyState::Answered(_) | IdempotencyState::Pending(_) => return Err(another()),
@@ -119,23 +123,30 @@ async fn once(
             return Err(AdminProblem::new(StatusCode::CONFLICT, UNDER_WAY));
         }
         tokio::time::sleep(WAIT_INTERVAL).await;
-    }
+    };
     // The work has a task of its own: it runs to its end, and its answer is kept, even if the client has gone.
-    let (request, key) = (Request::from_parts(head, Body::from(body)), key.to_owned());
-    let work = async move { run(&admin, &staff, &key, request, next).await };
+    let begun = BegunRequest {
+        state: admin.state.clone(),
+        admin: staff.key.id.clone(),
+        key: key.to_owned(),
+        begun_ms,
+    };
+    let work = run(begun, Request::from_parts(head, Body::from(body)), next);
     let run = connections::within(ClientConnection::current(), work);
     tokio::spawn(run)
         .await
         .map_err(|_| AdminProblem::unavailable("the request came to no end"))?
 }
 
-async fn run(
-    admin: &AdminContext,
-    staff: &AdminPrincipal,
-    key: &str,
-    request: Request,
-    next: Next,
-) -> Result<Response, AdminProblem> {
+/// A request that is the first with its key.
+struct BegunRequest {
+    state: Arc<GatewayState>,
+    admin: String,
+    key: String,
+    begun_ms: i64,
+}
+
+async fn run(begun: BegunRequest, request: Request, next: Next) -> Result<Response, AdminProblem> {
     let response = next.run(request).await;
     let (head, body) = response.into_parts();
     let collected = body
@@ -143,11 +154,38 @@ async fn run(
         .await
         .map_err(|_| AdminProblem::unavailable("the answer was lost"))?;
     let body: Bytes = collected.to_bytes();
-    let text = String::from_utf8_lossy(&body);
     let kept = (head.status.is_success() && body.len() <= KEPT_MAX_BYTES)
-        .then(|| (head.status.as_u16().into(), &*text));
-    admin.state.end_reply(&staff.key.id, key, kept).await?;
+        .then(|| (head.status.as_u16().into(), body.clone()));
+    begun.end(kept).await;
     Ok(Response::from_parts(head, Body::from(body)))
+}
+
+impl BegunRequest {
+    /// Keeps the answer for retries; with none, the next request runs anew. Where the state cannot be changed now, that is tried
+    /// again for a while: the request is over, and its answer is true.
+    async fn end(self, answer: Option<(i64, Bytes)>) {
+        let Err(error) = self.write(answer.as_ref()).await else {
+            return;
+        };
+        tracing::warn!(%error, "the answer to an admin request could not be kept for retries yet");
+        tokio::spawn(async move {
+            let tried = Instant::now();
+            while tried.elapsed() < KEEP_MAX {
+                tokio::time::sleep(KEEP_INTERVAL).await;
+                if self.write(answer.as_ref()).await.is_ok() {
+                    return;
+                }
+            }
+        });
+    }
+
+    async fn write(&self, answer: Option<&(i64, Bytes)>) -> Result<(), StateError> {
+        let text = answer.map(|(status, body)| (*status, String::from_utf8_lossy(body)));
+        let answer = text.as_ref().map(|(status, body)| (*status, &**body));
+        self.state
+            .end_reply(&self.admin, &self.key, self.begun_ms, answer)
+            .await
+    }
 }
 
 fn again(reply: ReplyRow) -> Response {

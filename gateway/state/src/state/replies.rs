@@ -63,24 +63,29 @@ impl GatewayState {
         Ok(IdempotencyState::First)
     }
 
-    /// Ends a request that was begun: with its status and body for retries, or with none, so that the next one runs anew.
+    /// Ends a request that was begun at a time: with its status and body for retries, or with none, so that the next one runs anew.
+    /// One that was begun since with the same key stays.
     pub async fn end_reply(
         &self,
         admin: &str,
         key: &str,
+        begun_ms: i64,
         answer: Option<(i64, &str)>,
     ) -> Result<(), StateError> {
         let query = match answer {
             Some((status, body)) => {
-                let update = "UPDATE replies SET status = $1, body = $2 WHERE admin = $3 AND key = $4 AND status = $5";
+                let update = "UPDATE replies SET status = $1, body = $2 WHERE admin = $3 AND key = $4 AND status = $5 AND created_ms = $6";
                 sql(update).bind(status).bind(body)
             }
-            None => sql("DELETE FROM replies WHERE admin = $1 AND key = $2 AND status = $3"),
+            None => sql(
+                "DELETE FROM replies WHERE admin = $1 AND key = $2 AND status = $3 AND created_ms = $4",
+            ),
         };
         query
             .bind(admin)
             .bind(key)
             .bind(PENDING)
+            .bind(begun_ms)
             .execute(&self.engine)
             .await?;
         Ok(())

@@ -591,13 +591,13 @@ pub(crate) async fn answers_for_retries_are_bounded_for_each_admin(place: &Place
     begin("ann", "pending".into(), 1).await;
     begin("bob", "k".into(), 1).await;
     state
-        .end_reply("bob", "k", Some((200, "b")))
+        .end_reply("bob", "k", 1, Some((200, "b")))
         .await
         .expect("kept");
     for at in 2..1_010 {
         begin("ann", format!("k{at}"), at).await;
         state
-            .end_reply("ann", &format!("k{at}"), Some((200, "a")))
+            .end_reply("ann", &format!("k{at}"), at, Some((200, "a")))
             .await
             .expect("kept");
     }
