@@ -230,7 +230,7 @@ fn digest(arguments: &str, settings: &CliSettings, out: &mut dyn Write) -> Resul
         text.truncate(whole);
     }
     serde_json::from_str::<&RawValue>(&text)
-        .map_err(|error| anyhow::anyhow!("the arguments are no JSON: {error}"))?;
+        .map_err(|error| anyhow::anyhow!("the arguments are not JSON: {error}"))?;
     let config = settings.config().unwrap_or_else(|_| {
         let mut bare = GatewayConfig::bare(Path::new("."));
         bare.folders.state = settings.state_folder();

@@ -486,5 +486,5 @@ fn unchanged(file: &ClientFile, cause: &str) -> UpstreamFailure {
         ),
         cause,
     )
-    .step("let the client itself read it, and mend what it complains of; nothing was written")
+    .step("open it with the client itself, and mend what it reports; nothing was written")
 }

@@ -75,7 +75,7 @@ fn test(target: &AdminTarget, file: &PathBuf) -> Done {
     let shown = file.display();
     let text = std::fs::read_to_string(file).with_context(|| format!("{shown} cannot be read"))?;
     let cases: Value = serde_saphyr::from_str(&text)
-        .map_err(|error| anyhow::anyhow!("{shown} is no YAML: {error}"))?;
+        .map_err(|error| anyhow::anyhow!("{shown} is not YAML: {error}"))?;
     let results = block_on(try_cases(target, cases))??;
     let results = results.as_array().cloned().unwrap_or_default();
     let failed = results.iter().filter(|result| result["passed"] != true);

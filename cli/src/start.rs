@@ -252,7 +252,7 @@ pub(super) fn hangups() -> std::io::Result<Signal> {
 pub(super) async fn follow_hangups(hangups: std::io::Result<Signal>, reload: Arc<ConfigReloader>) {
     let mut hangups = match hangups {
         Ok(hangups) => hangups,
-        Err(error) => return tracing::error!(%error, "SIGHUP cannot be heard"),
+        Err(error) => return tracing::error!(%error, "SIGHUP cannot be received"),
     };
     while hangups.recv().await.is_some() {
         match reload.run("signal").await {

@@ -44,7 +44,7 @@ pub(super) fn hear(gateway: &Arc<ServingGateway>) -> impl Future<Output = ()> + 
         let runtime = runtime::Builder::new_current_thread().enable_all().build();
         let ended = runtime.and_then(|runtime| runtime.block_on(follow(&gateway, heard, ready)));
         if let Err(error) = ended {
-            tracing::error!(%error, "SIGTERM cannot be heard");
+            tracing::error!(%error, "SIGTERM cannot be received");
         }
     });
     match started {
@@ -52,7 +52,7 @@ pub(super) fn hear(gateway: &Arc<ServingGateway>) -> impl Future<Output = ()> + 
             // An error means that nothing is heard, which the thread has logged.
             let _ = hearing.recv();
         }
-        Err(error) => tracing::error!(%error, "SIGTERM cannot be heard"),
+        Err(error) => tracing::error!(%error, "SIGTERM cannot be received"),
     }
     async move {
         if stop.await.is_err() {

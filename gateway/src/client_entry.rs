@@ -129,7 +129,9 @@ impl McpClient {
                             format!("the key in {KEY}"),
                             cause,
                         );
-                        return Err(failure.step(format!("name the variable so: --key-env {KEY}")));
+                        return Err(
+                            failure.step(format!("name the variable like this: --key-env {KEY}"))
+                        );
                     }
                     Some((_, reference)) => written["env"] = json!({ KEY: reference }),
                 }

@@ -201,7 +201,7 @@ impl AuthenticationError {
                 "a key is needed: send `Authorization: Bearer weir_…` (on stdio: set WEIR_KEY)"
             }
             Self::Token(TokenFault::KeysUnavailable) => {
-                "the token cannot be checked now: the keys of its issuer cannot be had"
+                "the token cannot be checked now: the keys of its issuer cannot be fetched"
             }
             Self::Token(fault) if fault.is_of_binding() => fault.words(),
             Self::Token(_) => "the token is not valid",

@@ -115,7 +115,7 @@ impl PluginFolderLock {
             tracing::warn!(
                 file,
                 digest,
-                "this build of the plugin was never judged: the file before it is put back"
+                "this build of the plugin was neither loaded nor refused: the file before it is put back"
             );
             changing.put_back(&file, &digest)?;
         }

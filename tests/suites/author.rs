@@ -372,7 +372,7 @@ fn a_new_plugin_in_rust_is_a_native_library_too() {
     assert_eq!(code, 0, "{err}");
     let (code, _, err) = desk.run("script", &["plugin", "build", "--native"]);
     assert!(
-        code == 1 && err.contains("a native library comes of Rust"),
+        code == 1 && err.contains("a native library is written in Rust"),
         "{err}"
     );
 }

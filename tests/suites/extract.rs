@@ -246,7 +246,7 @@ fn a_server_that_behaves_badly_is_told_from_its_own_words_and_in_time() {
         ),
         (&["silent"], "it did not within 3 s"),
         (&["flood"], "it did not within 3 s"),
-        (&["rubbish"], "more than 10000 messages that are none"),
+        (&["rubbish"], "more than 10000 messages that are not MCP"),
         (&["cursor-loop"], "a cursor a second time"),
         (&["endless"], "more than 1000 pages"),
         (&["many"], "more than 10000 items"),

@@ -399,7 +399,7 @@ async fn an_issuer_that_is_away_is_no_reason_to_sign_in_again() {
     );
     assert!(answer.headers.contains_key("retry-after"));
     assert!(!answer.headers.contains_key("www-authenticate"));
-    gateway.wait_for_log("the keys of an issuer cannot be had");
+    gateway.wait_for_log("the keys of an issuer cannot be fetched");
     let key = house.key(&["--agent", "ann"]);
     assert_eq!(
         lookup(&url, &key).await.status,

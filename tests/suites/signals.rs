@@ -91,7 +91,7 @@ async fn serve_is_not_ready_for_a_while_before_it_leaves() {
     let listed = client.ask("tools/list", json!({})).await;
     assert!(!listed.headers.contains_key("connection"), "{listed:?}");
     gateway.signal("TERM");
-    gateway.wait_for_log("serving on, and not ready for more");
+    gateway.wait_for_log("still serving, and no longer ready");
     for base in [&gateway.base, &admin.url] {
         let (status, text) = probe(base, "/readyz").await;
         assert!(

@@ -719,7 +719,7 @@ async fn a_server_that_behaves_badly_is_one_of_ten_and_the_others_do_not_feel_it
         ("dead", "exit code 2"),
         ("cursor-loop", "cursor a second time"),
         ("liar", "no list `tools`"),
-        ("rubbish", "messages that are none"),
+        ("rubbish", "messages that are not MCP"),
         ("huge", "bytes"),
         ("flood", "did not within"),
     ] {

@@ -96,7 +96,7 @@ fn compile_library(folder: &PluginProject) -> Result<Vec<u8>, AppError> {
     match folder.language {
         PluginLanguage::Rust => Ok(rust::build_library(folder)?),
         _ => Err(anyhow::anyhow!(
-            "a native library comes of Rust: in other languages a plugin is a component (`weir plugin build`)"
+            "a native library is written in Rust: in other languages a plugin is a component (`weir plugin build`)"
         )
         .into()),
     }

@@ -37,7 +37,7 @@ impl KeepOptions {
             let text = compile::read(file)?;
             let read = serde_json::from_str(&text);
             body["shim"] = read.map_err(|error| {
-                AppError::from(anyhow::anyhow!("{} is no JSON: {error}", file.display()))
+                AppError::from(anyhow::anyhow!("{} is not JSON: {error}", file.display()))
             })?;
         }
         Ok(())

@@ -107,7 +107,7 @@ impl DraftArgs {
             ConnectionConfig::Files { .. } | ConnectionConfig::Http { .. }
         ) {
             return Err(anyhow::anyhow!(
-                "`{connection}` is no database: name a FILE of a folder, and a path of a web service with --url"
+                "`{connection}` is not a database: name a FILE of a folder, and a path of a web service with --url"
             )
             .into());
         }

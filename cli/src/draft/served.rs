@@ -101,7 +101,7 @@ impl NamedSource {
                 anyhow::anyhow!("the environment variable {variable} is not set, or not Unicode")
             })?;
             let place = DatabasePlace::of_url(&url, text).with_context(|| {
-                format!("{variable} holds no URL of a database: write postgresql://… or mysql://…")
+                format!("{variable} does not hold the URL of a database: write postgresql://… or mysql://…")
             })?;
             return Ok(Self::Database(place));
         }

@@ -164,7 +164,7 @@ pub(crate) fn put_members(
                 .or_insert_with(|| Value::Object(Map::new()));
             let Value::Object(inner) = inner else {
                 anyhow::bail!(
-                    "--{}: `{name}` is given as something else than an object",
+                    "--{}: `{name}` is given as something other than an object",
                     path.join(".")
                 )
             };

@@ -21,7 +21,7 @@ pub(super) fn servers(file: &Path, text: &str) -> Result<BTreeMap<String, Value>
             format!("{} to be a configuration", file.display()),
             cause,
         )
-        .step("let the client itself read it, and mend what it complains of")
+        .step("open it with the client itself, and mend what it reports")
     };
     // Editors of Windows begin a text with this mark.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);

@@ -94,11 +94,11 @@ pub enum ProofEnd {
 /// A file that proves nothing, and why.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProofFault {
-    #[error("it is no proof of a record: {0}")]
+    #[error("it is not a proof of a record: {0}")]
     Form(String),
     #[error("it has format {0}, and this program reads format {FORMAT}")]
     Format(u32),
-    #[error("line {0} has not the form of a record")]
+    #[error("line {0} does not have the form of a record")]
     NoRecord(usize),
     #[error("line {0} was changed: its bytes do not give its hash")]
     Changed(usize),

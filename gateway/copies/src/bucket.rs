@@ -31,11 +31,11 @@ pub struct BucketAddress {
 /// Why a trail could not be copied or fetched.
 #[derive(Debug, thiserror::Error)]
 pub enum CopyError {
-    #[error("`{0}` is no place for copies: it is like s3://BUCKET/PREFIX")]
+    #[error("`{0}` is not a place for copies: write s3://BUCKET/PREFIX")]
     Address(String),
     #[error("the bucket: {}", shorten_answer(_0))]
     Bucket(#[from] object_store::Error),
-    #[error("no client of HTTP: {0}")]
+    #[error("no HTTP client: {0}")]
     Client(#[from] reqwest::Error),
     #[error("the audit trail cannot be read: {0}")]
     Trail(#[from] std::io::Error),

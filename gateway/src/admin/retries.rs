@@ -135,7 +135,7 @@ async fn once(
     let run = connections::within(ClientConnection::current(), work);
     tokio::spawn(run)
         .await
-        .map_err(|_| AdminProblem::unavailable("the request came to no end"))?
+        .map_err(|_| AdminProblem::unavailable("the request broke off"))?
 }
 
 /// A request that is the first with its key.

@@ -188,7 +188,7 @@ impl KeyedCall {
     /// Keeps the end of the write. Where the state cannot be changed now, that is tried again until the lease lapses.
     async fn keep(&self, end: CallEnd) {
         if let Err(error) = self.write(&end).await {
-            tracing::warn!(%error, tool = self.key.tool, "what became of a call with an idempotency key could not be kept yet");
+            tracing::warn!(%error, tool = self.key.tool, "the result of a call with an idempotency key could not be kept yet");
             let keyed = self.clone();
             tokio::spawn(async move { keyed.keep_later(&end).await });
         }
@@ -203,7 +203,7 @@ impl KeyedCall {
         }
         tracing::warn!(
             tool = self.key.tool,
-            "what became of a call with an idempotency key could not be kept: it counts as unknown"
+            "the result of a call with an idempotency key could not be kept: it counts as unknown"
         );
     }
 

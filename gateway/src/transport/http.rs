@@ -134,7 +134,7 @@ pub async fn serve(
         gateway.tasks().keep_no_more();
         let drain_s = gateway.config().http.drain_s;
         if drain_s > 0 {
-            tracing::info!(drain_s, "serving on, and not ready for more");
+            tracing::info!(drain_s, "still serving, and no longer ready");
             tokio::time::sleep(Duration::from_secs(drain_s)).await;
         }
     };

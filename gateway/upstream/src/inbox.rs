@@ -437,7 +437,7 @@ impl UpstreamInbox {
             "an answer that is JSON",
             cause,
         )
-        .step("tell the server's author; NaN and Infinity are none of JSON's numbers");
+        .step("report it to the server's author; NaN and Infinity are none of JSON's numbers");
         self.fail(id, failure.into());
     }
 
@@ -574,7 +574,7 @@ impl UpstreamInbox {
             );
         }
         if before >= RUBBISH_MAX {
-            let cause = format!("it sent more than {RUBBISH_MAX} messages that are none");
+            let cause = format!("it sent more than {RUBBISH_MAX} messages that are not MCP");
             self.close(
                 UpstreamFailure::new(
                     UpstreamFailureKind::Protocol,

@@ -246,7 +246,7 @@ impl UpstreamSession {
                 let cause = "it gave a cursor a second time, so that its pages never end";
                 return Err(
                     UpstreamFailure::new(UpstreamFailureKind::Protocol, expected(), cause)
-                        .step("tell the server's author"),
+                        .step("report it to the server's author"),
                 );
             }
             cursor = Some(next);

@@ -364,8 +364,8 @@ async fn a_registry_that_answers_without_end_or_leads_away_is_left() {
             "hands out tokens at http://example.org/token, which is not https",
         ),
         ("no-realm", "hands out tokens at `token`, which is no URL"),
-        ("login", "is not given to everybody"),
-        ("strange", "is not given to everybody"),
+        ("login", "is not public"),
+        ("strange", "is not public"),
         ("token", "has more than 65536 bytes"),
         ("broken", "answered 500"),
     ] {

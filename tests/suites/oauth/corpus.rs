@@ -317,7 +317,7 @@ async fn metadata_lead_to_no_other_issuer() {
             "{mode}"
         );
         assert_eq!(issuer.counts().await["jwks"], 0, "{mode}");
-        gateway.wait_for_log("the keys of an issuer cannot be had");
+        gateway.wait_for_log("the keys of an issuer cannot be fetched");
     }
 }
 

@@ -275,6 +275,6 @@ fn given(response: Response, reference: &OciReference) -> anyhow::Result<Respons
 
 fn login_wanted(reference: &OciReference) -> anyhow::Error {
     anyhow::anyhow!(
-        "{reference} is not given to everybody: fetch it with a client that is logged in (`oras pull`), and install the file"
+        "{reference} is not public: fetch it with a client that is logged in (`oras pull`), and install the file"
     )
 }

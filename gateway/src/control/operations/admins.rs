@@ -94,7 +94,7 @@ pub async fn create(
     check_name("name", &name)?;
     check_role(control, roles.role).await?;
     let minted = MintedSecret::new(SecretKind::Admin)
-        .map_err(|_| OperationError::unavailable("no random number could be had"))?;
+        .map_err(|_| OperationError::unavailable("no random number could be generated"))?;
     let row = AdminRow {
         id: minted.id,
         secret_hash: minted.hash.to_vec(),
@@ -126,7 +126,7 @@ pub async fn revoke(control: &ControlPlane, id: &str, by: &str) -> OperationResu
     let admins = control.state().admins().await?;
     let key = admins.iter().find(|key| key.id == id).ok_or_else(|| {
         OperationError::not_found("admin key", id)
-            .see("an id is wanted, as GET /v1/admins shows it")
+            .see("an id is needed, as GET /v1/admins shows it")
     })?;
     if key.revoked_ms.is_some() {
         return Ok(());

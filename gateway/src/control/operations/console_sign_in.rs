@@ -105,7 +105,7 @@ pub(crate) async fn begin(
     let provider = sign_ins.find_provider(configured(control)?).await?;
     let redirect_uri = format!("{origin}/");
     let nonce = MintedSecret::new(SecretKind::Link)
-        .map_err(|_| OperationError::unavailable("no random number could be had"))?
+        .map_err(|_| OperationError::unavailable("no random number could be generated"))?
         .text;
     let client = RegisteredClient {
         id: provider.oidc.client_id.clone(),
@@ -141,7 +141,7 @@ pub(crate) async fn finish(
     tab: &str,
 ) -> OperationResult<SignInLink> {
     let answer = SignInAnswer::read(query)
-        .ok_or_else(|| OperationError::invalid("`query` is no answer to a sign-in"))?;
+        .ok_or_else(|| OperationError::invalid("`query` is not an answer to a sign-in"))?;
     let pending = sign_ins.take(answer.state.reveal(), tab).ok_or_else(|| {
         forbidden("this sign-in is older than ten minutes, was used, or began in another tab: begin again")
     })?;
@@ -300,7 +300,7 @@ async fn find_or_make_admin(
     };
     admins::check_role(control, roles.role).await?;
     let minted = MintedSecret::new(SecretKind::Admin)
-        .map_err(|_| OperationError::unavailable("no random number could be had"))?;
+        .map_err(|_| OperationError::unavailable("no random number could be generated"))?;
     let row = AdminRow {
         id: minted.id,
         secret_hash: minted.hash.to_vec(),

@@ -21,7 +21,7 @@ use crate::{
 const NAME_MAX_CHARS: usize = 64;
 
 /// The advice for an unknown id.
-const IDS: &str = "an id is wanted, as GET /v1/keys and `weir keys list` show it";
+const IDS: &str = "an id is needed, as GET /v1/keys and `weir keys list` show it";
 
 /// A key, without its secret.
 #[derive(Serialize, ToSchema)]
@@ -130,7 +130,7 @@ pub async fn create(control: &ControlPlane, new: KeyRequest, by: &str) -> Operat
     new.check()?;
     let warnings = new.warnings(control).await?;
     let minted = MintedSecret::new(SecretKind::Agent)
-        .map_err(|_| OperationError::unavailable("no random number could be had"))?;
+        .map_err(|_| OperationError::unavailable("no random number could be generated"))?;
     let now = now_ms();
     let row = KeyRow {
         id: minted.id,

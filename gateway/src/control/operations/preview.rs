@@ -141,5 +141,5 @@ pub(super) async fn describe(contract: CompiledContract) -> OperationResult<Cont
     });
     described
         .await
-        .map_err(|_| OperationError::unavailable("the preview came to no end"))
+        .map_err(|_| OperationError::unavailable("the preview broke off"))
 }

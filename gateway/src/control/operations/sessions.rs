@@ -125,7 +125,7 @@ pub async fn end(control: &ControlPlane, session: Option<&str>) -> OperationResu
     let session = session.ok_or_else(|| {
         OperationError::new(
             super::FailureKind::Conflict,
-            "the request came with an admin key, which no session is of: keys are revoked with DELETE /v1/admins/ID",
+            "the request came with an admin key, not with a session: keys are revoked with DELETE /v1/admins/ID",
         )
     })?;
     control.state().remove_session(session).await?;
@@ -160,7 +160,7 @@ pub async fn end_one(control: &ControlPlane, id: &str, by: &str) -> OperationRes
     let session = state.session(id, SessionKind::Session).await?;
     let session = session.ok_or_else(|| {
         OperationError::not_found("session", id)
-            .see("an id is wanted, as GET /v1/sessions shows it")
+            .see("an id is needed, as GET /v1/sessions shows it")
     })?;
     let audit = control.gateway().audit();
     audit.admin(AdminAct::SessionEnd, &session.admin, None, by, None)?;
@@ -252,7 +252,7 @@ async fn find(
 
 fn mint(kind: SecretKind) -> OperationResult<MintedSecret> {
     MintedSecret::new(kind)
-        .map_err(|_| OperationError::unavailable("no random number could be had"))
+        .map_err(|_| OperationError::unavailable("no random number could be generated"))
 }
 
 fn row(made: &MintedSecret, admin: &str, kind: SessionKind, life_ms: i64) -> SessionRow {

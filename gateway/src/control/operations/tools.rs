@@ -118,7 +118,7 @@ pub async fn list(control: &ControlPlane, query: ToolsQuery<'_>) -> OperationRes
     });
     let mut page = page
         .await
-        .map_err(|_| OperationError::unavailable("the list came to no end"))?;
+        .map_err(|_| OperationError::unavailable("the list broke off"))?;
     add_usage(control, &mut page.tools);
     Ok(page)
 }

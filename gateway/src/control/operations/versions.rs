@@ -171,7 +171,7 @@ impl KeepRequest {
             return match (self.sunset, self.shim) {
                 (None, None) => Ok(None),
                 _ => Err(OperationError::invalid(
-                    "`sunset` and `shim` are about a version that is kept: say `keep` too",
+                    "`sunset` and `shim` are about a version that is kept: set `keep` too",
                 )),
             };
         }

@@ -172,7 +172,11 @@ impl UpstreamSource {
                     .iter()
                     .filter_map(|uri| uri::own_uri(uri).filter(|(of, _)| *of == contract));
                 if let Err(failure) = upstream.subscribe(&own.map(|(_, own)| own).collect()).await {
-                    tracing::debug!(upstream = &*upstream.name, ?failure, "it tells no news now");
+                    tracing::debug!(
+                        upstream = &*upstream.name,
+                        ?failure,
+                        "it cannot be subscribed to now"
+                    );
                 }
             }
             let heard = async {
@@ -396,7 +400,7 @@ impl UpstreamSource {
             match self.gate().ask_to_retire(name, "config", None).await {
                 Ok(held) => tracing::warn!("held: {}", held.line()),
                 Err(error) => {
-                    tracing::error!(contract = name, %error, "no admin could be asked whether its tools go")
+                    tracing::error!(contract = name, %error, "the draft that retires its tools could not be made")
                 }
             }
         }

@@ -58,7 +58,7 @@ impl TokenFault {
             Self::Algorithm => "token with an algorithm that is not accepted",
             Self::Issuer => "token of an issuer that is not configured",
             Self::Key => "token signed by a key that its issuer does not have",
-            Self::KeysUnavailable => "keys of the token's issuer cannot be had",
+            Self::KeysUnavailable => "keys of the token's issuer cannot be fetched",
             Self::Signature => "token with a wrong signature",
             Self::Expired => "token expired",
             Self::NotYet => "token not valid yet",

@@ -139,7 +139,7 @@ impl IssuerKeys {
             Ok(known) => self.known.store(Some(Arc::new(known))),
             Err(error) => {
                 let issuer = &self.issuer;
-                tracing::error!(issuer, "the keys of an issuer cannot be had: {error}");
+                tracing::error!(issuer, "the keys of an issuer cannot be fetched: {error}");
             }
         }
         if let Some(last) = flight.as_mut() {

@@ -386,7 +386,7 @@ fn initialize(
         Err(_) => {
             return reply::error(
                 Some(&id),
-                &RpcError::internal("no random number could be had"),
+                &RpcError::internal("no random number could be generated"),
             );
         }
     };

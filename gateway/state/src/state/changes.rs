@@ -88,7 +88,7 @@ impl GatewayState {
                     let is_other = std::mem::replace(&mut moves, self.fail_overs()) != moves;
                     if is_other {
                         tracing::error!(
-                            "another server has the state, or an earlier one: it is read anew"
+                            "another server has the state, or an older copy of it: it is read again"
                         );
                         // The number of the notes may be the same.
                         self.changes.sessions.send_if_modified(|_| true);

@@ -404,7 +404,7 @@ fn ended(cause: String, stderr: &StderrTail) -> UpstreamFailure {
     )
     .stderr(&text)
     .step("run the command in a terminal: it should wait for input, and print nothing")
-    .step("give it what it misses: arguments, or variables of its environment");
+    .step("give it what it needs: arguments, or variables of its environment");
     let is_denied = [
         "EACCES",
         "EPERM",
