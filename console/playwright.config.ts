@@ -6,7 +6,9 @@ export default defineConfig({
   workers: 2,
   fullyParallel: true,
   retries: 0,
-  timeout: 60_000,
+  // A shared machine may stop for seconds, and what is there at once is not waited for.
+  timeout: 180_000,
+  expect: { timeout: 20_000 },
   reporter: "line",
   outputDir: process.env.WEIR_CONSOLE_OUTPUT ?? "test-results",
   use: {

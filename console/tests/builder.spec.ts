@@ -30,7 +30,7 @@ const schemaOf = async (page: Page) => {
 const names = (page: Page) => fields(page).locator(".field-name .mono").allTextContents();
 
 test("the form create_ticket is built by keyboard alone", async ({ page, request }) => {
-  test.setTimeout(90_000);
+  test.setTimeout(240_000);
   await signIn(page, "operator", "/builder");
   const { keyboard } = page;
   const type = async (label: string, text: string) => {

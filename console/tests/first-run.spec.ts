@@ -11,7 +11,7 @@ const GIVEN = process.env.WEIR_CONSOLE_GIVEN ?? "";
 test.use({ baseURL: GATEWAY });
 
 test("an empty folder becomes a tool, and a client is given what connects it", async ({ page, request }) => {
-  test.setTimeout(120_000);
+  test.setTimeout(300_000);
   // As the gateway prints one for a person who starts it at a terminal.
   const link = await request.post("/v1/session/link", { headers: OPERATOR });
   await page.goto((await link.json()).path);

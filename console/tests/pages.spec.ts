@@ -47,7 +47,7 @@ const LOOKS = [
 // The pages are shared out between the workers.
 for (const part of [0, 1, 2, 3, 4, 5]) {
   test(`pages are accessible and fit, part ${part + 1}`, async ({ page, request }) => {
-    test.setTimeout(150_000);
+    test.setTimeout(300_000);
     if (part === 0) {
       await publishDesk(request, "pagesa");
       await breakDesk(request, "pagesa");
