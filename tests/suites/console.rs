@@ -368,7 +368,7 @@ fn run_as_copied(calls: &Value, house: &House, key: &str) {
     for mut command in [shell, python, node] {
         command.env("WEIR_KEY", key);
         let shown = format!("{command:?}");
-        let output = foreign::run(command, Duration::from_secs(60));
+        let output = foreign::run(command, Duration::from_secs(180));
         let (out, error) = (
             String::from_utf8_lossy(&output.stdout),
             String::from_utf8_lossy(&output.stderr),

@@ -66,7 +66,7 @@ fn checked(by: &str, yaml: &str) -> Value {
     fs::write(file.path(), yaml).expect("the temporary file can be written");
     let mut check = foreign::python_script("python-deploy", "deploy.py");
     check.arg(by).arg(file.path());
-    let output = foreign::run(check, Duration::from_secs(60));
+    let output = foreign::run(check, Duration::from_secs(180));
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{errors}\n{yaml}");
     serde_json::from_slice(&output.stdout).expect("the script prints JSON")

@@ -144,7 +144,7 @@ fn a_sign_in_ends_with_the_sentence_that_a_key_is_needed() {
     ] {
         let mut command = foreign::node();
         command.arg(script).args(words).env("HOME", house.path());
-        let output = foreign::run(command, Duration::from_secs(60));
+        let output = foreign::run(command, Duration::from_secs(180));
         let printed =
             String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
         let sentence = "a key is needed. Send it with each request as the header `Authorization: Bearer weir_...`";
@@ -167,7 +167,7 @@ fn a_sign_in_ends_with_the_sentence_that_a_key_is_needed() {
             .args(["extract", "--era", "legacy"])
             .args(words)
             .env("HOME", house.path());
-        let output = foreign::run(command, Duration::from_secs(60));
+        let output = foreign::run(command, Duration::from_secs(180));
         assert!(
             output.status.success(),
             "{}",

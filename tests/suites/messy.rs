@@ -186,7 +186,7 @@ async fn the_time_sheet_of_a_team() {
     script
         .args(["-c", TIME_SHEET])
         .arg(house.path().join("data/hours.xlsx"));
-    let output = foreign::run(script, Duration::from_secs(60));
+    let output = foreign::run(script, Duration::from_secs(180));
     assert!(
         output.status.success(),
         "{}",

@@ -561,7 +561,7 @@ async fn bound(issuer: &Issuer, resource: &str, algorithm: &str, proofs: Value) 
     });
     let mut script = foreign::node_script_in("identity", "dpop.mjs");
     script.arg(plan.to_string());
-    let output = foreign::run(script, Duration::from_secs(60));
+    let output = foreign::run(script, Duration::from_secs(180));
     let text = String::from_utf8_lossy(&output.stdout);
     serde_json::from_str(&text)
         .unwrap_or_else(|_| panic!("{algorithm}: {}", String::from_utf8_lossy(&output.stderr)))

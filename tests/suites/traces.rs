@@ -76,7 +76,7 @@ impl TraceCollector {
         for number in 0..self.got.requests.load(Ordering::SeqCst) {
             command.arg(self.got.folder.path().join(number.to_string()));
         }
-        let output = foreign::run(command, Duration::from_secs(60));
+        let output = foreign::run(command, Duration::from_secs(180));
         assert!(output.status.success(), "{output:?}");
         serde_json::from_slice(&output.stdout).expect("JSON")
     }

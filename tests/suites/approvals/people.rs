@@ -18,7 +18,7 @@ fn call_as_ann(shop: &Shop) -> Value {
         json!({ "mode": "modern", "url": shop.gateway.contract_url("shop"), "calls": calls });
     let mut script = foreign::node_script("oauth2.mjs");
     script.arg(plan.to_string());
-    let output = foreign::run(script, Duration::from_secs(60));
+    let output = foreign::run(script, Duration::from_secs(180));
     let report: Value = serde_json::from_slice(&output.stdout)
         .unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&output.stderr)));
     report["calls"][1]["structured"].clone()

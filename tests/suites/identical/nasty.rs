@@ -109,7 +109,7 @@ pub(crate) fn xlsx(path: &Path) {
     std::fs::write(&source, table.to_string()).expect("a file in the temporary folder");
     let mut command = foreign::python_script("python-current", "workbook.py");
     command.arg(&source).arg(path);
-    let output = foreign::run(command, Duration::from_secs(60));
+    let output = foreign::run(command, Duration::from_secs(180));
     assert!(
         output.status.success(),
         "{}",

@@ -284,7 +284,7 @@ async fn mcpc_signs_in_and_calls() {
 
 /// Runs a program to its end, and reads the JSON that it prints.
 fn printed(command: Command) -> Value {
-    let output = foreign::run(command, Duration::from_secs(60));
+    let output = foreign::run(command, Duration::from_secs(180));
     let stdout = String::from_utf8_lossy(&output.stdout);
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{stdout}\n{stderr}");
