@@ -23,7 +23,7 @@ use weir_text::shorten;
 use crate::control::operations::{FailureKind, OperationError};
 
 /// The bound on a name in a refusal.
-const NAME_MAX_CHARS: usize = 64;
+pub(super) const NAME_MAX_CHARS: usize = 64;
 /// The bound on a refusal that repeats the wrong value.
 const UNREAD_MAX_CHARS: usize = 400;
 

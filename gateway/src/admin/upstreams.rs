@@ -2,13 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use axum::{Json, extract::State as Shared, http::StatusCode};
+use axum::{
+    Json,
+    extract::State as Shared,
+    http::{HeaderName, HeaderValue, StatusCode},
+};
 use serde::Deserialize;
 use utoipa::ToSchema;
+use weir_text::shorten;
 
 use super::{
     AdminProblem, Answer, Ask,
-    problem::{JsonBody, PathParams},
+    problem::{JsonBody, NAME_MAX_CHARS, PathParams},
     staff::AdminPrincipal,
 };
 use crate::control::{
@@ -114,6 +119,7 @@ pub(super) async fn look_at(
     JsonBody(wanted): JsonBody<WantedLook>,
 ) -> Answer<Json<UpstreamOffer>> {
     staff.needs(Role::Operator)?;
+    check_headers(&wanted.headers)?;
     let wanted = UpstreamLook {
         name: wanted.name,
         url: wanted.url,
@@ -122,6 +128,23 @@ pub(super) async fn look_at(
     };
     let offer = upstream_looks::look_at(&admin.control, wanted, &staff.by()).await?;
     Ok(Json(offer))
+}
+
+/// Refuses what no request can carry: another try would not help.
+fn check_headers(headers: &BTreeMap<String, String>) -> Answer<()> {
+    for (name, value) in headers {
+        let shown = shorten(name, NAME_MAX_CHARS);
+        if HeaderName::from_bytes(name.as_bytes()).is_err() {
+            let detail = format!("`headers`: `{shown}` is no name of a header");
+            return Err(AdminProblem::invalid(detail));
+        }
+        if HeaderValue::from_str(value).is_err() {
+            let detail =
+                format!("`headers`: the value of `{shown}` holds characters that no header may");
+            return Err(AdminProblem::invalid(detail));
+        }
+    }
+    Ok(())
 }
 
 /// Shows the server of that name, which is that of a route too.

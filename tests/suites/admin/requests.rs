@@ -298,3 +298,41 @@ async fn a_trial_is_as_strict_about_arguments_as_a_call_of_an_agent() {
     let (status, tried) = ask(" {\n \"iata\": \"OSL\" } ", "").await;
     assert_eq!((status, &tried["is_error"]), (200, &json!(false)));
 }
+
+/// Another try would not help, so that it is not "unavailable".
+#[tokio::test]
+async fn a_look_with_headers_that_are_none_is_the_fault_of_the_request() {
+    let house = sample::house();
+    let _gateway = house.serve();
+    let admin = Admin::of(&house);
+    let url = "http://127.0.0.1:9/mcp";
+    for (look, named) in [
+        (
+            json!({"url": url, "headers": {"a\r\nb": "x"}}),
+            "is no name of a header",
+        ),
+        (
+            json!({"url": url, "headers": {"": "x"}}),
+            "is no name of a header",
+        ),
+        (
+            json!({"url": url, "headers": {"x-one": "a\r\nx-two: b"}}),
+            "the value of `x-one`",
+        ),
+        (
+            json!({"url": "http://ann:secret@127.0.0.1:9/mcp"}),
+            "`url` may hold no credentials",
+        ),
+    ] {
+        let mut body = look.clone();
+        body["name"] = json!("other");
+        let (status, refused) = admin
+            .ask("POST", "/v1/upstreams/look", body.to_string())
+            .await;
+        let detail = refused["detail"].as_str().unwrap_or_default();
+        assert!(
+            status == 422 && detail.contains(named) && !detail.contains("secret"),
+            "{look}: {status} {refused}"
+        );
+    }
+}

@@ -252,6 +252,10 @@ impl UpstreamLook {
         let url = url.filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
         let url =
             url.ok_or_else(|| OperationError::invalid("`url` must be an http or https URL"))?;
+        if !url.username().is_empty() || url.password().is_some() {
+            let detail = "`url` may hold no credentials: send them as `Authorization` in `headers`";
+            return Err(OperationError::invalid(detail));
+        }
         let is_short = self.headers.len() <= HEADERS_MAX
             && self
                 .headers
