@@ -38,7 +38,7 @@ use crate::{
         sources::plugins::CodeGate,
     },
     cursor::CursorCipher,
-    identity::IdentityRegistry,
+    identity::{IdentityRegistry, share_clock},
     node_messages::NodeMessages,
     plans::WritePlans,
     serving::ServingGateway,
@@ -273,7 +273,8 @@ impl GatewayApp {
             let messages = NodeMessages::new(self.state.clone(), node, cursors);
             self.gateway.set_node_messages(Arc::new(messages));
         }
-        if self.state.is_shared() {
+        if let Some(clock) = self.state.shared_clock() {
+            share_clock(clock);
             node::share_rates(&self.gateway, &self.state).await?;
         }
         Ok(())

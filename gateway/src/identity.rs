@@ -11,7 +11,7 @@ use std::{
     collections::HashSet,
     path::Path,
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::{Duration, SystemTime, UNIX_EPOCH},
@@ -21,7 +21,7 @@ use arc_swap::{ArcSwapOption, Guard};
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 use weir_policy::{PolicyPrincipal, PolicyToken, PrincipalKind};
-use weir_state::{GatewayState, KeyRow, StateError};
+use weir_state::{GatewayState, KeyRow, SharedClock, StateError};
 
 pub use failures::{ClaimedHolder, IdentityFailure, IdentityFailures, RefusedCredential};
 pub use grant::{AccessList, CallQuota, CallerGrant, CatalogueAccess, Rate};
@@ -440,8 +440,19 @@ impl IdentityRegistry {
     }
 }
 
+/// The clock of the machines that share a state.
+static SHARED_CLOCK: OnceLock<Arc<SharedClock>> = OnceLock::new();
+
+/// Takes the time from the clock of the machines that share a state. Only the first call has an effect.
+pub fn share_clock(clock: Arc<SharedClock>) {
+    let _ = SHARED_CLOCK.set(clock); // a process has one state
+}
+
 /// Returns the milliseconds since the Unix epoch.
 pub fn now_ms() -> i64 {
+    if let Some(clock) = SHARED_CLOCK.get() {
+        return clock.now_ms();
+    }
     SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .map_or(0, |now| i64::try_from(now.as_millis()).unwrap_or(i64::MAX))

@@ -29,7 +29,7 @@ pub use copy::CopiedTable;
 pub use rows::*;
 pub use server::ServerAddress;
 pub use sqlite::FILE;
-pub use state::{FeedPart, GatewayState, LiveChange};
+pub use state::{FeedPart, GatewayState, LiveChange, SharedClock};
 pub use words::{
     BuildKind, CallReplyStatus, ChangeClass, ConnectKind, ContractOrigin, DraftStatus, JoinedRoles,
     PlanStatus, Role, SecretPurpose, SessionKind,

@@ -7,6 +7,7 @@ pub(crate) mod builds;
 mod call_replies;
 mod changes;
 mod client_sessions;
+mod clock;
 mod contracts;
 mod drafts;
 mod key_uses;
@@ -37,6 +38,7 @@ use crate::{
     server::{ServerAddress, ServerTimeline},
 };
 
+pub use clock::SharedClock;
 pub use contracts::LiveChange;
 pub use nodes::FeedPart;
 

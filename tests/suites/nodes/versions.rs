@@ -1,10 +1,12 @@
 //! Gateways of several versions over one state, and machines that may not join.
 
+use std::time::{SystemTime, UNIX_EPOCH};
+
 use reqwest::StatusCode;
 use serde_json::{Value, json};
-use weir_tests::{Postgres, Stdio};
+use weir_tests::{Modern, Postgres, Stdio};
 
-use super::{house, nodes, status, submit};
+use super::{house, make_node, nodes, status, submit};
 use crate::sample;
 
 /// A contract that programs before format 5 cannot read.
@@ -145,6 +147,44 @@ async fn a_machine_whose_clock_is_off_does_not_join() {
          AS $$ SELECT pg_catalog.clock_timestamp() - interval '1 second' $$",
     );
     drop(house(&url).serve());
+}
+
+/// The clock of a machine may be set after it joined: times that others read stay those of the database.
+#[tokio::test]
+async fn a_node_whose_clock_is_set_goes_on_with_the_time_of_the_database() {
+    let server = Postgres::start();
+    let set = |hours: u32| {
+        server.sql(&format!(
+            "CREATE OR REPLACE FUNCTION other_clock.clock_timestamp() RETURNS timestamptz LANGUAGE sql \
+             AS $$ SELECT pg_catalog.clock_timestamp() + interval '1 hour' * {hours} $$"
+        ));
+    };
+    server.sql("CREATE SCHEMA other_clock");
+    set(0);
+    let options = "options=-csearch_path%3Dother_clock%2Cpg_catalog";
+    let node = make_node(house(&format!("{}?{options}", server.url())));
+    let verb = "    verb: create\n";
+    let waiting = sample::CONTRACT.replace(verb, &format!("{verb}    approval: required\n"));
+    let (code, published) = submit(&node, &waiting).await;
+    assert_eq!(code, 200, "{published}");
+    let minutes_left = async |iata: &str| {
+        let client = Modern::new(node.gateway.url());
+        let airport = json!({ "iata": iata, "name": "Another", "country": "NO" });
+        let waits = client.call("create_airport", airport).await;
+        let expires_ms = waits["structuredContent"]["plan"]["expires_ms"].as_u64();
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let now_s = now.expect("a clock").as_secs();
+        (expires_ms.expect("a plan") / 1000 - now_s) / 60
+    };
+    assert!(minutes_left("AAA").await <= 15);
+    set(1);
+    node.gateway
+        .wait_for_log("the clock of this machine is another one");
+    assert!(minutes_left("BBB").await > 60, "it is that of the machine");
+    set(0);
+    node.gateway
+        .wait_for_log("the clock of this machine agrees");
+    assert!(minutes_left("CCC").await <= 15);
 }
 
 /// A process on stdio serves what it knows as any other: others wait for it.

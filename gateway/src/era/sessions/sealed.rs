@@ -1,14 +1,12 @@
 //! The ids of sessions: a random number, and sealed under it what the handshake agreed on. A process that did not open a
 //! session takes it up from its id, if it has the gateway's key: another node, or the same after a restart.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 
 use super::SessionId;
 use crate::{
     cursor::{CursorCipher, CursorScope},
-    identity::CallerIdentity,
+    identity::{CallerIdentity, now_ms},
     methods::CatalogueEndpoint,
     session_notes::SESSION_LIFE_MS,
     wire::ProtocolVersion,
@@ -97,6 +95,5 @@ fn bound(caller: &CallerIdentity, endpoint: &CatalogueEndpoint) -> CursorScope {
 }
 
 fn unix_seconds() -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    now.map_or(0, |since| since.as_secs())
+    u64::try_from(now_ms() / 1000).unwrap_or(0)
 }

@@ -2,8 +2,11 @@
 //! also says which changes it has taken over, so that an admin learns when a change holds everywhere.
 
 use std::{
-    sync::atomic::{AtomicI64, Ordering::Relaxed},
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    sync::{
+        Arc,
+        atomic::{AtomicI64, Ordering::Relaxed},
+    },
+    time::Duration,
 };
 
 use parking_lot::Mutex;
@@ -12,7 +15,10 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
-use super::{GatewayState, LiveChange};
+use super::{
+    GatewayState, LiveChange,
+    clock::{CLOCK_OFFSET_MAX_MS, SharedClock, local_ms},
+};
 use crate::{
     NewNode, NodeRow, StateError,
     columns::from_row,
@@ -33,8 +39,6 @@ const REACH_INTERVAL_MAX: Duration = Duration::from_millis(15);
 const MIGRATE_MAX: Duration = Duration::from_secs(60);
 /// Rows of nodes that ended without a word are kept for a day.
 const GONE_KEPT_MS: i64 = 24 * 3600 * 1000;
-/// The most that the clock of a node may be off that of the database.
-const CLOCK_OFFSET_MAX_MS: i64 = 2_000;
 /// Before anything is taken over.
 const NOTHING: i64 = -1;
 /// The time of the database, in milliseconds since 1970.
@@ -80,6 +84,7 @@ pub(super) struct OwnNode {
     noting: Mutex<()>,
     builds: AtomicI64,
     looked: Mutex<Instant>,
+    pub(super) clock: Arc<SharedClock>,
     /// The number that the last look found.
     number: AtomicI64,
     /// Wakes the task that reports the last change taken over.
@@ -94,6 +99,7 @@ impl Default for OwnNode {
             noting: Mutex::default(),
             builds: AtomicI64::new(0),
             looked: Mutex::new(Instant::now()),
+            clock: Arc::default(),
             number: AtomicI64::new(NOTHING),
             moved: Notify::new(),
         }
@@ -304,9 +310,11 @@ impl GatewayState {
             ", $6, $7, $8, ",
             now_ms!(),
             " + $9) ON CONFLICT (id) DO UPDATE SET lease_ms = excluded.lease_ms, seen = excluded.seen, \
-             builds = excluded.builds RETURNING (SELECT n FROM generation)"
+             builds = excluded.builds RETURNING (SELECT n FROM generation), ",
+            now_ms!()
         );
-        sql(renew)
+        let asked = Instant::now();
+        let (number, there_ms): (i64, i64) = sql(renew)
             .bind(&node.id)
             .bind(&node.name)
             .bind(&node.version)
@@ -316,8 +324,10 @@ impl GatewayState {
             .bind(seen)
             .bind(self.node.builds.load(Relaxed))
             .bind(LEASE_MS)
-            .fetch_value(&self.engine)
-            .await
+            .fetch_one(&self.engine)
+            .await?;
+        self.node.clock.note(asked, there_ms);
+        Ok(number)
     }
 
     /// Returns the nodes, those that ended lately too.
@@ -386,12 +396,4 @@ async fn check_clock(target: impl Into<QueryTarget<'_>>) -> Result<(), StateErro
 
 fn copy_failed(error: std::io::Error) -> StateError {
     StateError::Database(error.into())
-}
-
-/// Returns the time of this machine, in milliseconds since 1970.
-fn local_ms() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(0, |since| {
-        i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
-    })
 }
