@@ -165,12 +165,15 @@ async fn stages(
             return Ok(held);
         }
     }
-    record.intent(&input)?; // a write is recorded before it runs
-    let target = &input.target;
-    if target.writes() {
-        // Boxed, as what waits for a database is: the future of every call would be larger otherwise.
-        record.replicate().boxed().await?;
+    // A write is recorded before it runs.
+    if let Err(why) = record.announce(&input).await {
+        if let Some(plan) = &input.plan {
+            let given_back = approval::give_back(&call, plan, plan.has_asked);
+            given_back.boxed().await;
+        }
+        return Err(why);
     }
+    let target = &input.target;
     let shaped = match target.run(&call, slot, record).await {
         Ok(answer) => {
             let (writes, asked_at) = (target.writes(), record.asked_at());

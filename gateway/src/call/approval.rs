@@ -43,7 +43,7 @@ pub(super) struct TakenPlan {
     /// The sealed part, for a call that ends with a question.
     sealed: Option<String>,
     /// Whether an earlier call asked a question.
-    has_asked: bool,
+    pub(super) has_asked: bool,
 }
 
 impl TakenPlan {
@@ -463,15 +463,19 @@ pub(super) async fn conclude(
             Err(moved.outcome(WriteOutcome::None))
         }
         unmade if asks || is_unsent(&unmade) => {
-            let has_asked = asks || plan.has_asked;
-            if let (Some(plans), Some(sealed)) = (call.gateway.plans(), &plan.sealed)
-                && let Err(error) = plans.give_back(&plan.id, sealed, has_asked).await
-            {
-                tracing::warn!(%error, plan = plan.id, "a plan could not be given back");
-            }
+            give_back(call, plan, asks || plan.has_asked).await;
             unmade
         }
         outcome => outcome,
+    }
+}
+
+/// Gives the plan back of a write that was not made: the same call may take it again.
+pub(super) async fn give_back(call: &ToolCall<'_>, plan: &TakenPlan, has_asked: bool) {
+    if let (Some(plans), Some(sealed)) = (call.gateway.plans(), &plan.sealed)
+        && let Err(error) = plans.give_back(&plan.id, sealed, has_asked).await
+    {
+        tracing::warn!(%error, plan = plan.id, "a plan could not be given back");
     }
 }
 

@@ -222,8 +222,9 @@ impl CallRecord {
         self.line.known.lock().marks.answered = Some(Instant::now());
     }
 
-    /// Notes that the arguments are valid and about to reach an adapter. A write is recorded before it runs.
-    pub(super) fn intent(&mut self, input: &CheckedInput<'_>) -> Result<(), CallError> {
+    /// Notes that the arguments are valid and about to reach an adapter. A write is recorded before it runs, and other machines could
+    /// know of that where the configuration asks for it.
+    pub(super) async fn announce(&mut self, input: &CheckedInput<'_>) -> Result<(), CallError> {
         let writes = input.target.writes();
         {
             let mut known = self.line.known.lock();
@@ -245,8 +246,8 @@ impl CallRecord {
                 .append(&AuditEvent::Intent(AuditedIntent { about }))
         });
         announced.map_err(|_| self.unrecorded_write())?;
-        self.line.known.lock().marks.asked = Some(Instant::now());
-        Ok(())
+        // Boxed, as what waits for a database is: the future of every call would be larger otherwise.
+        self.replicate().boxed().await
     }
 
     /// Notes that a write was not run, since its intent is not recorded.
@@ -256,11 +257,10 @@ impl CallRecord {
     }
 
     /// Waits until other machines could know of the intent, where the configuration asks for it.
-    pub(super) async fn replicate(&self) -> Result<(), CallError> {
-        // It is asked for once others know of it: a caller who leaves earlier has had nothing written.
-        self.line.known.lock().marks.asked = None;
+    async fn replicate(&self) -> Result<(), CallError> {
         let replicated = self.line.audit.replicate().await;
         replicated.map_err(|_| self.unrecorded_write())?;
+        // It is asked for once others know of it: a caller who leaves earlier has had nothing written.
         self.line.known.lock().marks.asked = Some(Instant::now());
         Ok(())
     }

@@ -3,9 +3,9 @@
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use weir_tests::{Admin, Modern, Postgres};
+use weir_tests::{Admin, Modern, Postgres, within};
 
-use super::{Node, house, submit};
+use super::{Node, house, make_node, submit};
 use crate::sample;
 
 /// All writes wait for the same statement. Those that wait for their turn give up as well.
@@ -44,4 +44,43 @@ async fn writes_at_once_wait_for_a_database_that_hangs_no_longer_than_one() {
     }
     let data = std::fs::read_to_string(node.house.path().join("data/airports.csv"));
     assert!(!data.expect("the data").contains("QQ"), "nothing ran");
+}
+
+/// A write that cannot be announced does not run, and its approval is still there when it can be.
+#[tokio::test]
+async fn a_write_that_is_not_recorded_keeps_its_approval() {
+    let server = Postgres::start();
+    let node = make_node(house(&server.url()).config("[audit]\nreplicate = \"writes\""));
+    let verb = "    verb: create\n";
+    let waiting = sample::CONTRACT.replace(verb, &format!("{verb}    approval: required\n"));
+    let (code, published) = submit(&node, &waiting).await;
+    assert_eq!(code, 200, "{published}");
+    let create = async || {
+        let airport = json!({"iata": "BOO", "name": "Another", "country": "NO"});
+        let client = Modern::new(node.gateway.url());
+        client.call("create_airport", airport).await["structuredContent"].clone()
+    };
+    let waits = create().await;
+    let path = format!(
+        "/v1/approvals/{}",
+        waits["plan"]["id"].as_str().expect("a plan")
+    );
+    let (_, shown) = node.admin.ask("GET", &path, "").await;
+    let body = json!({ "fingerprint": shown["fingerprint"] }).to_string();
+    let (code, approved) = node
+        .admin
+        .ask("POST", &format!("{path}/approve"), body)
+        .await;
+    assert_eq!(code, 200, "{approved}");
+    server.sql(
+        "CREATE FUNCTION failing() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'failing'; END $$;
+         CREATE TRIGGER failing BEFORE INSERT OR UPDATE ON audit_heads FOR EACH ROW EXECUTE FUNCTION failing();",
+    );
+    let refused = create().await;
+    assert_eq!(refused["code"], "unavailable", "{refused}");
+    server.sql("DROP TRIGGER failing ON audit_heads");
+    within(Duration::from_secs(20), "it is made", async || {
+        create().await["status"] == "created"
+    })
+    .await;
 }
