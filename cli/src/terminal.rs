@@ -2,7 +2,7 @@
 
 use std::{
     fmt::{Arguments, Write as _},
-    io::IsTerminal as _,
+    io::{IsTerminal as _, Write as _},
     sync::{
         Arc, LazyLock,
         atomic::{AtomicBool, Ordering},
@@ -26,12 +26,14 @@ pub(super) fn print(text: Arguments<'_>) {
     }
 }
 
-/// Prints to stderr, for the macro `eprint!` of the command line.
+/// Prints to stderr, for the macro `eprint!` of the command line. A reader that has gone does not end the command, whose result
+/// and exit code matter all the same.
 pub(super) fn print_error(text: Arguments<'_>) {
-    match *ERR {
-        true => std::eprint!("{}", plain(&text.to_string())),
-        false => std::eprint!("{text}"),
-    }
+    let mut stderr = std::io::stderr();
+    let _ = match *ERR {
+        true => stderr.write_all(plain(&text.to_string()).as_bytes()),
+        false => stderr.write_fmt(text),
+    };
 }
 
 /// Returns the text without control characters, apart from ends of lines and tabs, and without those that turn its direction.

@@ -385,6 +385,29 @@ fn output_that_finds_no_room_is_told_in_a_sentence() {
     assert_eq!(run(writer.into()), (Some(0), String::new()));
 }
 
+/// Where nothing reads stderr, a command still ends with its own exit code.
+#[test]
+fn a_closed_stderr_does_not_change_the_exit_code() {
+    let house = House::new()
+        .file("good.csv", "sku,name\nA1,Lamp\n")
+        .file("bad.yaml", "contract: bad\ntools: 7\n");
+    for (words, code, printed) in [
+        (["draft", "good.csv"], 0, "contract: good"),
+        (["compile", "bad.yaml"], 1, ""),
+    ] {
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        let output = house
+            .weir(&words)
+            .stderr(writer)
+            .output()
+            .expect("weir starts");
+        let answer = String::from_utf8_lossy(&output.stdout);
+        assert_eq!(output.status.code(), Some(code), "{words:?}: {answer}");
+        assert!(answer.contains(printed), "{words:?}: {answer}");
+    }
+}
+
 /// A bad configuration is refused at start with every problem and its place.
 #[test]
 fn a_bad_configuration_is_refused_whole() {
