@@ -121,7 +121,11 @@ impl AccountRegistry {
         self.audit
             .admin(AdminAct::AccountDisconnect, &subject, None, by, None)
             .map_err(|error| ConnectFault::Internal(error.to_string()))?;
-        let Some(removed) = self.state.remove_account(number, None).await? else {
+        let removed = self.state.remove_account(number, None).await;
+        let removed =
+            self.audit
+                .note_failure(AdminAct::AccountDisconnect, &subject, None, by, removed)?;
+        let Some(removed) = removed else {
             return Ok(false);
         };
         self.metrics.account_event(upstream, "disconnected");

@@ -388,6 +388,32 @@ async fn a_draft_says_in_words_how_dates_and_choices_can_be_read() {
     }
 }
 
+/// The trail has an upload before it is made, so one that fails is followed by a record with the reason.
+#[tokio::test]
+async fn an_upload_that_fails_is_on_record_as_failed() {
+    let house = house();
+    database(&house);
+    let _gateway = house.serve();
+    let operator = Admin::of(&house);
+    let path = "/v1/files/data/nowhere/people.csv";
+    let (status, refused) = operator.ask("PUT", path, "name\nDee\n").await;
+    assert_eq!(status, 404, "{refused}");
+    let (_, records) = operator
+        .ask("GET", "/v1/audit?kind=admin&limit=2", "")
+        .await;
+    let end = &records[1];
+    assert_eq!(
+        (&end["act"], &end["subject"], &end["detail"]["failed"]),
+        (
+            &json!("file_upload"),
+            &json!("data/nowhere/people.csv"),
+            &refused["detail"]
+        ),
+        "{records}"
+    );
+    assert_eq!(records[0]["act"], "file_upload", "{records}");
+}
+
 #[tokio::test]
 async fn a_file_is_put_in_whole_or_not_at_all() {
     let house = house();

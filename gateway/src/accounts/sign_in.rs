@@ -354,7 +354,9 @@ impl AccountRegistry {
             created_ms: now,
             renewed_ms: now,
         };
-        self.state.keep_account(&account).await?;
+        let kept = self.state.keep_account(&account).await;
+        self.audit
+            .note_failure(AdminAct::AccountConnect, &subject, None, label, kept)?;
         self.metrics.account_event(&server.name, "connected");
         Ok(())
     }

@@ -336,6 +336,24 @@ impl AuditRecorder {
         .map(drop)
     }
 
+    /// Returns the result of a change whose record was written before it was made. If the change failed, another record of it
+    /// has the reason in its detail, under `failed`.
+    pub fn note_failure<T, E: std::fmt::Display>(
+        &self,
+        act: AdminAct,
+        subject: &str,
+        fingerprint: Option<&str>,
+        by: &str,
+        done: Result<T, E>,
+    ) -> Result<T, E> {
+        if let Err(error) = &done {
+            let detail = Map::from_iter([("failed".to_owned(), Value::from(error.to_string()))]);
+            // A trail that cannot be written is reported by itself; the admin reads why the change failed.
+            let _ = self.admin(act, subject, fingerprint, by, Some(&detail));
+        }
+        done
+    }
+
     /// Returns the refusals with their reasons, both from a closed list, and their number.
     pub fn refusals(&self) -> impl Iterator<Item = (&'static str, &'static str, u64)> {
         let counts = REFUSALS.iter().zip(&self.refusals);

@@ -109,11 +109,10 @@ pub async fn create(
         ("admin".to_owned(), row.name.clone().into()),
         ("role".to_owned(), roles.to_string().into()),
     ]);
-    control
-        .gateway()
-        .audit()
-        .admin(AdminAct::KeyCreate, &row.id, None, by, Some(&detail))?;
-    control.state().add_admin(&row).await?;
+    let audit = control.gateway().audit();
+    audit.admin(AdminAct::KeyCreate, &row.id, None, by, Some(&detail))?;
+    let added = control.state().add_admin(&row).await;
+    audit.note_failure(AdminAct::KeyCreate, &row.id, None, by, added)?;
     Ok(MadeAdmin {
         view: row.into(),
         key: minted.text,
@@ -137,14 +136,13 @@ pub async fn revoke(control: &ControlPlane, id: &str, by: &str) -> OperationResu
     }
     let audit = control.gateway().audit();
     audit.admin(AdminAct::KeyRevoke, id, None, by, None)?;
-    if control.state().revoke_spare_admin(id, now_ms()).await? {
-        return Ok(());
-    }
-    // The others were revoked since they were read.
-    let refusal = last_operator(id);
-    let detail = serde_json::Map::from_iter([("failed".to_owned(), refusal.to_string().into())]);
-    audit.admin(AdminAct::KeyRevoke, id, None, by, Some(&detail))?;
-    Err(refusal)
+    let revoked = match control.state().revoke_spare_admin(id, now_ms()).await {
+        Ok(true) => Ok(()),
+        // The others were revoked since they were read.
+        Ok(false) => Err(last_operator(id)),
+        Err(error) => Err(error.into()),
+    };
+    audit.note_failure(AdminAct::KeyRevoke, id, None, by, revoked)
 }
 
 fn last_operator(id: &str) -> OperationError {

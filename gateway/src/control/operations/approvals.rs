@@ -187,8 +187,11 @@ async fn decide(
         reason,
         at_ms,
     };
-    if !control.state().decide_plan(&row.id, &decision).await? {
-        return Err(over("it was decided, or has expired, at the same moment"));
-    }
+    let decided = match control.state().decide_plan(&row.id, &decision).await {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(over("it was decided, or has expired, at the same moment")),
+        Err(error) => Err(error.into()),
+    };
+    audit.note_failure(act, &row.id, Some(&row.fingerprint), by, decided)?;
     show(control, &row.id).await
 }

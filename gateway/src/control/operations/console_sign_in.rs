@@ -293,7 +293,8 @@ async fn find_or_make_admin(
             continue;
         }
         audit.admin(AdminAct::KeyRevoke, &row.id, None, AUTHOR, None)?;
-        control.state().revoke_admin(&row.id, now_ms()).await?;
+        let revoked = control.state().revoke_admin(&row.id, now_ms()).await;
+        audit.note_failure(AdminAct::KeyRevoke, &row.id, None, AUTHOR, revoked)?;
     }
     let (None, Some(roles)) = (&found, roles) else {
         return Ok(found);
@@ -316,7 +317,8 @@ async fn find_or_make_admin(
         ("role".to_owned(), roles.to_string().into()),
     ]);
     audit.admin(AdminAct::KeyCreate, &row.id, None, AUTHOR, Some(&detail))?;
-    control.state().add_admin(&row).await?;
+    let added = control.state().add_admin(&row).await;
+    audit.note_failure(AdminAct::KeyCreate, &row.id, None, AUTHOR, added)?;
     Ok(Some(row.id))
 }
 

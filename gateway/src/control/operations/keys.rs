@@ -151,11 +151,10 @@ pub async fn create(control: &ControlPlane, new: KeyRequest, by: &str) -> Operat
         change: 0,
     };
     let detail = serde_json::Map::from_iter([("agent".to_owned(), row.agent.clone().into())]);
-    control
-        .gateway()
-        .audit()
-        .admin(AdminAct::KeyCreate, &row.id, None, by, Some(&detail))?;
-    control.state().add_key(&row).await?;
+    let audit = control.gateway().audit();
+    audit.admin(AdminAct::KeyCreate, &row.id, None, by, Some(&detail))?;
+    let added = control.state().add_key(&row).await;
+    audit.note_failure(AdminAct::KeyCreate, &row.id, None, by, added)?;
     control
         .gateway()
         .identities()
@@ -178,11 +177,10 @@ pub async fn revoke(control: &ControlPlane, id: &str, by: &str) -> OperationResu
     if key.revoked_ms.is_some() {
         return Ok(());
     }
-    control
-        .gateway()
-        .audit()
-        .admin(AdminAct::KeyRevoke, id, None, by, None)?;
-    control.state().revoke_key(id, now_ms()).await?;
+    let audit = control.gateway().audit();
+    audit.admin(AdminAct::KeyRevoke, id, None, by, None)?;
+    let revoked = control.state().revoke_key(id, now_ms()).await;
+    audit.note_failure(AdminAct::KeyRevoke, id, None, by, revoked)?;
     control
         .gateway()
         .identities()

@@ -164,7 +164,8 @@ pub async fn end_one(control: &ControlPlane, id: &str, by: &str) -> OperationRes
     })?;
     let audit = control.gateway().audit();
     audit.admin(AdminAct::SessionEnd, &session.admin, None, by, None)?;
-    state.remove_session(&session.id).await?;
+    let removed = state.remove_session(&session.id).await;
+    audit.note_failure(AdminAct::SessionEnd, &session.admin, None, by, removed)?;
     Ok(())
 }
 

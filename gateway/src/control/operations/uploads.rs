@@ -73,7 +73,8 @@ pub async fn put<E: std::fmt::Display>(
     let subject = format!("{connection}/{path}");
     let audit = control.gateway().audit();
     audit.admin(AdminAct::FileUpload, &subject, Some(&digest), &by, None)?;
-    files.upload(&path, file).await.map_err(failed)?;
+    let put = files.upload(&path, file).await.map_err(failed);
+    audit.note_failure(AdminAct::FileUpload, &subject, Some(&digest), &by, put)?;
     Ok(UploadedFile {
         connection,
         path,
