@@ -911,6 +911,30 @@ fn an_update_leaves_no_blank_row() {
     }
 }
 
+/// A row of over 1 MiB is refused by all that read the file, so that one record would cost every other.
+#[test]
+fn a_record_that_no_row_can_have_is_not_written() {
+    let text = "id,n,m\n1,a,b\n";
+    let long = "x".repeat(600_000);
+    let (sheet, _) = open_keyed(text);
+    let both = create(json!({"id": 2, "n": long, "m": long}));
+    let error = sheet.write(&both).unwrap_err();
+    assert!(
+        error.is("invalid") && error.message.contains("1 MiB"),
+        "{error}"
+    );
+    assert_eq!(content(), text);
+    let set = |column: &str| update(json!({"id": 1}), json!({ column: long }));
+    sheet.write(&set("n")).unwrap();
+    let error = sheet.write(&set("m")).unwrap_err();
+    assert!(
+        error.is("invalid") && error.message.contains("1 MiB"),
+        "{error}"
+    );
+    assert_eq!(content(), format!("id,n,m\n1,{long},b\n"));
+    assert!(all(&sheet).contains(&long));
+}
+
 /// Programs that write Ctrl-Z behind the last line read nothing behind it.
 #[test]
 fn a_row_is_appended_before_the_sign_that_ends_the_file() {

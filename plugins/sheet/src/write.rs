@@ -19,7 +19,7 @@ use crate::scan::stat;
 use crate::select::{cell_value, members};
 use crate::settings::{SheetFormat, SheetSettings, UseIndex};
 use crate::spelling::spelled_as;
-use crate::stream::{DelimitedParser, RowFlow, read_pieces};
+use crate::stream::{DelimitedParser, FILE_BYTES_MAX, ROW_BYTES_MAX, RowFlow, read_pieces};
 use crate::table::OwnedRow;
 
 /// The number of times that another writer may come first before a change gives up.
@@ -66,6 +66,7 @@ pub(crate) fn write(
             Err(_) if stat(settings)?.version != info.version => continue,
             planned => planned?,
         };
+        check_bounds(&info, &changed)?;
         let (root, path) = (&settings.connection, &settings.path);
         let replaced = match &whole {
             Some(old) => {
@@ -98,6 +99,23 @@ pub(crate) fn write(
         "Others change the file faster than this change can be made; nothing was written.",
     )
     .retry_after_ms(1_000))
+}
+
+/// Refuses a change after which the file could not be read any more.
+fn check_bounds(info: &files::Info, changed: &files::Edit) -> Result<()> {
+    let length = changed.content.len() as u64;
+    if length > changed.length.max(ROW_BYTES_MAX as u64) {
+        return Err(Error::invalid(
+            "The record would be longer than 1 MiB, the most that a row of a sheet may have; send less.",
+        ));
+    }
+    if length > changed.length && info.size - changed.length + length > FILE_BYTES_MAX {
+        let mib = FILE_BYTES_MAX >> 20;
+        return Err(Error::unsupported(format!(
+            "The file would be larger than {mib} MiB; a database would serve it better."
+        )));
+    }
+    Ok(())
 }
 
 fn whole(settings: &SheetSettings, size: u64) -> Result<Vec<u8>> {
