@@ -286,7 +286,7 @@ pub struct AuditedChange<'a> {
         serialize_with = "name_if_any"
     )]
     pub fingerprint: Option<&'a str>,
-    /// The author of the change: an approver, an administrator's key id, `cli`, `file`.
+    /// The author of the change, such as `admin:NAME`, `file:NAME` or `built-in`.
     #[serde(serialize_with = "name")]
     pub by: &'a str,
     #[serde(

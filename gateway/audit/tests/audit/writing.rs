@@ -337,3 +337,33 @@ fn arguments_are_digested_with_a_key_of_the_installation() {
     assert_ne!(here.digest(br#"{"amount":101}"#), digest);
     assert_ne!(there.digest(br#"{"amount":100}"#), digest);
 }
+
+/// docs/audit.md explains every act of an admin. The acts are read in the source, where each has a line of its own.
+#[test]
+fn the_page_names_every_act_of_an_admin() {
+    let source = include_str!("../../src/event.rs");
+    let page = include_str!("../../../../docs/audit.md");
+    let (_, acts) = source.split_once("pub enum AdminAct {").unwrap();
+    let (acts, _) = acts.split_once("\n}").unwrap();
+    let acts = acts.lines().map(str::trim);
+    let acts: Vec<String> = acts
+        .filter(|line| line.starts_with(|first: char| first.is_ascii_uppercase()))
+        .map(|line| snake_case(line.trim_end_matches(',')))
+        .collect();
+    assert!(acts.contains(&"key_create".to_owned()), "{acts:?}");
+    let missing = acts
+        .iter()
+        .filter(|act| !page.contains(&format!("`{act}`")));
+    assert_eq!(missing.collect::<Vec<_>>(), Vec::<&String>::new());
+}
+
+fn snake_case(name: &str) -> String {
+    let mut word = String::new();
+    for letter in name.chars() {
+        if letter.is_ascii_uppercase() && !word.is_empty() {
+            word.push('_');
+        }
+        word.push(letter.to_ascii_lowercase());
+    }
+    word
+}
