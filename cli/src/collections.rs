@@ -18,11 +18,13 @@ pub(super) type Collections = AdminArgs<CollectionsCommand>;
 pub(super) enum CollectionsCommand {
     /// List the collections of all live contracts, and how their sources had changed at the last look
     List,
-    /// Ask a source how it is now: what of the published contract it no longer serves, and what would mend that
+    /// Ask a source how it is now: what it no longer serves of the published contract, and which edits would repair that
     ///
     /// Exit code 3: the source has changed.
     Describe {
+        /// The contract's name
         contract: String,
+        /// The collection's name in the contract
         collection: String,
     },
 }

@@ -31,6 +31,7 @@ pub(super) enum ContractsCommand {
     /// Show one contract with its versions and drafts, and how its sources have changed; or one draft, by its id. The exit
     /// code is 3 if a draft waits
     Show {
+        /// The contract's name, or a draft's id
         name: String,
     },
     /// Submit a contract file: it goes live if it breaks nothing, and is held if it may
@@ -54,10 +55,12 @@ pub(super) enum ContractsCommand {
     },
     /// Discard a draft that waits
     Discard {
+        /// The draft's id
         draft: String,
     },
     /// Make an earlier version live again
     Rollback {
+        /// The contract's name
         name: String,
         /// The version to go back to
         #[arg(long)]
@@ -68,6 +71,7 @@ pub(super) enum ContractsCommand {
     },
     /// Retire a contract: its tools go away, its history stays
     Retire {
+        /// The contract's name
         name: String,
         /// The fingerprint of the retirement you reviewed; without it the retirement is held as a draft
         #[arg(long)]

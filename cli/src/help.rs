@@ -379,6 +379,24 @@ mod tests {
         }
     }
 
+    /// `--help` explains each argument that it lists.
+    #[test]
+    fn each_argument_has_a_description() {
+        fn collect(command: &Command, path: &str, bare: &mut Vec<String>) {
+            let path = format!("{path} {}", command.get_name());
+            let arguments = command.get_arguments().filter(|it| !it.is_hide_set());
+            for argument in arguments.filter(|it| it.get_help().is_none()) {
+                bare.push(format!("{path} {}", argument.get_id()));
+            }
+            for inner in command.get_subcommands().filter(|it| !it.is_hide_set()) {
+                collect(inner, &path, bare);
+            }
+        }
+        let mut bare = Vec::new();
+        collect(&CliArgs::command(), "", &mut bare);
+        assert_eq!(bare, Vec::<String>::new());
+    }
+
     #[test]
     fn examples_are_lines_that_are_understood() {
         for (name, examples) in GROUPS.iter().flat_map(|group| group.commands) {

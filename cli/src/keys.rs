@@ -67,7 +67,12 @@ pub(super) enum KeysCommand {
         version: (String, u32),
     },
     /// Let a pinned agent have the live version of a contract
-    Unpin { agent: String, contract: String },
+    Unpin {
+        /// The agent, by the name that its keys and tokens have
+        agent: String,
+        /// The contract's name
+        contract: String,
+    },
     /// List the agents that are pinned to a version
     Pins,
 }

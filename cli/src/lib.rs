@@ -172,7 +172,7 @@ struct CliSettings {
     /// The folder of plugins (`*.wasm`)
     #[arg(long, env = "WEIR_PLUGINS", value_name = "FOLDER", global = true, help_heading = PLACE)]
     plugins: Option<PathBuf>,
-    /// The folder of recorded shapes, compiled plugins and keys
+    /// The folder of the state: published versions, keys, the audit trail
     #[arg(long, env = "WEIR_STATE", value_name = "FOLDER", global = true, help_heading = PLACE)]
     state: Option<PathBuf>,
     /// The format of log lines on stderr

@@ -15,8 +15,10 @@ pub(in super::super) struct NewArgs {
     /// The plugin's name and the folder that is made: `a-z`, `0-9` and `-`
     #[arg(value_parser = plugin_name)]
     name: String,
+    /// What the plugin has
     #[arg(long, value_enum, default_value = "tools")]
     kind: TemplateKind,
+    /// The language that it is written in
     #[arg(long, value_enum, default_value = "rust")]
     lang: PluginLanguage,
 }
