@@ -222,7 +222,7 @@ impl KeyRequest {
                 )));
             }
         }
-        for rate in &self.limits.rate {
+        if let Some(rate) = &self.limits.rate {
             check_rate("`limits.rate`", rate)?;
         }
         for (tool, rate) in &self.limits.tools {
