@@ -22,6 +22,10 @@ os.environ |= {
 }
 
 
+# Some frameworks give a server five seconds, which a busy machine may take for its start.
+PATIENCE_S = 60
+
+
 class Plan:
     def __init__(self, plan):
         self.url = plan.get("url")
@@ -30,9 +34,9 @@ class Plan:
         self.headers = {"Authorization": f"Bearer {plan['key']}"} if plan.get("key") else {}
         self.env = {**os.environ, "WEIR_KEY": plan.get("key") or ""}
 
-    def stdio(self, parameters):
+    def stdio(self, parameters, **more):
         """The parameters of a stdio server, in a class of the framework."""
-        return parameters(command=self.command[0], args=self.command[1:], env=self.env)
+        return parameters(command=self.command[0], args=self.command[1:], env=self.env, **more)
 
 
 def text(result):
@@ -117,7 +121,10 @@ async def autogen(plan):
         mcp_server_tools,
     )
 
-    server = StreamableHttpServerParams(url=plan.url, headers=plan.headers) if plan.url else plan.stdio(StdioServerParams)
+    if plan.url:
+        server = StreamableHttpServerParams(url=plan.url, headers=plan.headers)
+    else:
+        server = plan.stdio(StdioServerParams, read_timeout_seconds=PATIENCE_S)
     # Without a session of its own AutoGen shows a model no more of an error than that there was one.
     async with create_mcp_server_session(server) as session:
         await session.initialize()
@@ -130,9 +137,11 @@ async def openai_agents(plan):
     from agents.tool_context import ToolContext
 
     if plan.url:
-        server = MCPServerStreamableHttp(params={"url": plan.url, "headers": plan.headers})
+        params = {"url": plan.url, "headers": plan.headers, "timeout": PATIENCE_S}
+        server = MCPServerStreamableHttp(params=params, client_session_timeout_seconds=PATIENCE_S)
     else:
-        server = MCPServerStdio(params={"command": plan.command[0], "args": plan.command[1:], "env": plan.env})
+        params = {"command": plan.command[0], "args": plan.command[1:], "env": plan.env}
+        server = MCPServerStdio(params=params, client_session_timeout_seconds=PATIENCE_S)
     async with server:
         listed = await MCPUtil.get_function_tools(server, True, None, None)
         tools = {tool.name: tool for tool in listed}
@@ -152,9 +161,10 @@ async def agno(plan):
 
     if plan.url:
         parameters = StreamableHTTPClientParams(url=plan.url, headers=plan.headers)
-        tools = MCPTools(server_params=parameters, transport="streamable-http")
+        tools = MCPTools(server_params=parameters, transport="streamable-http", timeout_seconds=PATIENCE_S)
     else:
-        tools = MCPTools(server_params=plan.stdio(StdioServerParameters), transport="stdio")
+        stdio = plan.stdio(StdioServerParameters)
+        tools = MCPTools(server_params=stdio, transport="stdio", timeout_seconds=PATIENCE_S)
     async with tools:
         return await report(plan, tools.functions, lambda tool, arguments: tools.functions[tool].entrypoint(**arguments))
 
@@ -184,7 +194,7 @@ async def pydantic_ai(plan):
         transport = StreamableHttpTransport(plan.url, headers=plan.headers)
     else:
         transport = plan.stdio(StdioTransport)
-    async with MCPToolset(transport) as tools:
+    async with MCPToolset(transport, init_timeout=PATIENCE_S) as tools:
         names = [tool.name for tool in await tools.list_tools()]
         return await report(plan, names, tools.direct_call_tool)
 
@@ -209,7 +219,7 @@ async def crewai(plan):
         server = {"url": plan.url, "transport": "streamable-http", "headers": plan.headers}
     else:
         server = plan.stdio(StdioServerParameters)
-    with MCPServerAdapter(server, connect_timeout=60) as listed:
+    with MCPServerAdapter(server, connect_timeout=PATIENCE_S) as listed:
         tools = {tool.name: tool for tool in listed}
 
         async def call(tool, arguments):
@@ -243,9 +253,9 @@ async def google_adk(plan):
     from mcp import StdioServerParameters
 
     if plan.url:
-        parameters = StreamableHTTPConnectionParams(url=plan.url, headers=plan.headers)
+        parameters = StreamableHTTPConnectionParams(url=plan.url, headers=plan.headers, timeout=PATIENCE_S)
     else:
-        parameters = StdioConnectionParams(server_params=plan.stdio(StdioServerParameters), timeout=60)
+        parameters = StdioConnectionParams(server_params=plan.stdio(StdioServerParameters), timeout=PATIENCE_S)
     toolset = McpToolset(connection_params=parameters)
     tools = {tool.name: tool for tool in await toolset.get_tools()}
     try:
@@ -263,7 +273,7 @@ async def haystack(plan):
         server = StreamableHttpServerInfo(url=plan.url, headers=plan.headers)
     else:
         server = plan.stdio(StdioServerInfo)
-    toolset = MCPToolset(server_info=server, connection_timeout=60, invocation_timeout=60)
+    toolset = MCPToolset(server_info=server, connection_timeout=PATIENCE_S, invocation_timeout=PATIENCE_S)
     toolset.warm_up()
     tools = {tool.name: tool for tool in toolset}
     try:
