@@ -21,6 +21,8 @@ os.environ |= {
 }
 QUESTION = "Do what the model says."
 TURNS_MAX = 20
+# The time that a busy machine may take for the start of a session.
+PATIENCE_S = 60
 
 
 def langchain_model(plan):
@@ -88,7 +90,8 @@ async def pydantic_ai(plan):
     from pydantic_ai.mcp import MCPToolset
 
     # A model may be wrong more often than the one time that is the default.
-    agent = Agent(pydantic_ai_model(plan), toolsets=[MCPToolset(plan["url"])], retries=TURNS_MAX)
+    toolset = MCPToolset(plan["url"], init_timeout=PATIENCE_S)
+    agent = Agent(pydantic_ai_model(plan), toolsets=[toolset], retries=TURNS_MAX)
     return (await agent.run(QUESTION)).output
 
 
@@ -98,7 +101,8 @@ async def openai_agents(plan):
     from openai import AsyncOpenAI
 
     model = OpenAIResponsesModel("gpt-5-mini", AsyncOpenAI(base_url=plan["base"], api_key="none", max_retries=0))
-    async with MCPServerStreamableHttp(params={"url": plan["url"]}) as server:
+    params = {"url": plan["url"], "timeout": PATIENCE_S}
+    async with MCPServerStreamableHttp(params=params, client_session_timeout_seconds=PATIENCE_S) as server:
         strict = {"convert_schemas_to_strict": plan["strict"]}
         agent = Agent(name="agent", model=model, mcp_servers=[server], mcp_config=strict)
         return (await Runner.run(agent, QUESTION, max_turns=TURNS_MAX)).final_output
@@ -112,7 +116,7 @@ async def google_adk(plan):
     from google.genai import types
 
     os.environ |= {"GOOGLE_API_KEY": "none"}
-    toolset = McpToolset(connection_params=StreamableHTTPConnectionParams(url=plan["url"]))
+    toolset = McpToolset(connection_params=StreamableHTTPConnectionParams(url=plan["url"], timeout=PATIENCE_S))
     model = Gemini(model="gemini-2.5-flash", base_url=plan["base"])
     runner = InMemoryRunner(agent=LlmAgent(name="agent", model=model, tools=[toolset]), app_name="agents")
     session = await runner.session_service.create_session(app_name="agents", user_id="ann")
