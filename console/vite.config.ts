@@ -42,6 +42,7 @@ export default defineConfig({
     // What the first screen needs is one file: a browser takes longer for a dozen small ones.
     rolldownOptions: { output: { codeSplitting: { groups: [{ name: "first", tags: ["$initial"] }] } } },
   },
-  test: { include: ["src/**/*.test.ts"] },
+  // Five seconds, the default, are less than a shared machine may stop for.
+  test: { include: ["src/**/*.test.ts"], testTimeout: 60_000, hookTimeout: 60_000 },
   server: { proxy: { "/v1": gateway, "/metrics": gateway } },
 });
