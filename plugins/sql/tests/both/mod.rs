@@ -150,7 +150,7 @@ impl Both {
                 parameters: &parameters,
                 limit: statement.limit,
                 options: statement.options.as_deref(),
-                deadline: Instant::now() + Duration::from_secs(10),
+                deadline: Instant::now() + Duration::from_secs(60),
             };
             let writes = statement
                 .options
