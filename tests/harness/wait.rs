@@ -62,9 +62,14 @@ impl StallMeter {
 
     /// Returns the time since the start, without that in which the machine stopped.
     pub fn running(&self) -> Duration {
-        let beats = self.beats.lock();
-        let stalled = beats.stalled + beats.stall();
+        let stalled = self.stalled();
         self.began.elapsed().saturating_sub(stalled)
+    }
+
+    /// Returns the time since the start in which the machine stopped.
+    pub fn stalled(&self) -> Duration {
+        let beats = self.beats.lock();
+        beats.stalled + beats.stall()
     }
 }
 

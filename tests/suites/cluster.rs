@@ -70,14 +70,22 @@ async fn a_session_belongs_to_no_node() {
         "{uploaded}"
     );
     let client = Legacy::open_as(fleet.cluster.url(), LEGACY, Some(&fleet.key)).await;
-    let before = fleet.calls().await;
-    for _ in 0..12 {
-        let found = client.call("lookup_airport", json!({"iata": "OSL"})).await;
-        let name = &found["structuredContent"]["name"];
-        assert_eq!(name, "Oslo Gardermoen Airport", "{found}");
+    let mut each = Vec::new();
+    for _ in 0..5 {
+        fleet.cluster.wait_for_nodes(NODES.len()).await;
+        let before = fleet.calls().await;
+        for _ in 0..12 {
+            let found = client.call("lookup_airport", json!({"iata": "OSL"})).await;
+            let name = &found["structuredContent"]["name"];
+            assert_eq!(name, "Oslo Gardermoen Airport", "{found}");
+        }
+        let after = fleet.calls().await;
+        each = after.iter().zip(before).map(|(it, was)| it - was).collect();
+        // A node that answers HAProxy's check too late, since the machine stopped, has no turn for a second.
+        if each == [4.0, 4.0, 4.0] || !fleet.cluster.balancer_log().contains(" timeout") {
+            break;
+        }
     }
-    let after = fleet.calls().await;
-    let each: Vec<f64> = after.iter().zip(before).map(|(it, was)| it - was).collect();
     assert_eq!(each, [4.0, 4.0, 4.0], "in turn");
 
     // So does the place in a list.
@@ -159,7 +167,7 @@ async fn a_killed_node_costs_nothing_but_what_it_was_doing() {
 #[tokio::test(flavor = "multi_thread")]
 async fn nodes_that_end_one_after_the_other_cost_no_call() {
     // Each waits so long before it ends.
-    let Some(mut fleet) = Fleet::start_with(("drain_s = 5", "drain_s = 3")).await else {
+    let Some(mut fleet) = Fleet::start_with(("drain_s = 5", "drain_s = 8")).await else {
         return;
     };
     let load = Load::start(&fleet.cluster.url(), &fleet.key);
