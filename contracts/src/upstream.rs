@@ -551,17 +551,31 @@ impl UpstreamCompiler<'_> {
                 |message: String| FileProblem::new(&overlay.file, place.as_str(), message);
             if !names.contains(&tool.from.as_str()) {
                 let problem = problem(format!("the server has no tool {shown}"));
-                self.notes
-                    .push(match name::nearest(&tool.from, names.iter().copied()) {
-                        Some(near) => problem.hint(format!("it has {}", name::quoted(near))),
-                        None => problem,
-                    });
+                let near = name::nearest(&tool.from, names.iter().copied());
+                self.notes.push(with_near(problem, near));
             } else if !overlay.takes(&tool.from) {
                 let problem = problem(format!(
                     "the tool {shown} is not taken, by `take` and `leave`"
                 ));
                 self.notes
                     .push(problem.hint("take it, or remove the entry"));
+            }
+        }
+        self.unused_names(overlay, offer);
+    }
+
+    /// Notes the names in `take` and `leave` that no item has. A pattern may be there for what comes later.
+    fn unused_names(&mut self, overlay: &UpstreamOverlay, offer: &ParsedOffer) {
+        let names: BTreeSet<&str> = offer.items.iter().map(|item| item.name.as_str()).collect();
+        for (key, patterns) in [("take", &overlay.take), ("leave", &overlay.leave)] {
+            for (index, name) in patterns.iter().enumerate() {
+                if name.contains(['*', '?']) || names.contains(name.as_str()) {
+                    continue;
+                }
+                let message = format!("the server offers nothing named {}", name::quoted(name));
+                let problem = FileProblem::new(&overlay.file, format!("/{key}/{index}"), message);
+                let near = name::nearest(name, names.iter().copied());
+                self.notes.push(with_near(problem, near));
             }
         }
     }
@@ -610,6 +624,14 @@ fn quoted(item: &ParsedEntry) -> String {
         OfferKind::Prompt => "prompt",
     };
     format!("the {kind} {}", name::quoted(&item.name))
+}
+
+/// Adds the name that was likely meant.
+fn with_near(problem: FileProblem, near: Option<&str>) -> FileProblem {
+    match near {
+        Some(near) => problem.hint(format!("it has {}", name::quoted(near))),
+        None => problem,
+    }
 }
 
 /// Replaces other characters by underscores.

@@ -834,8 +834,8 @@ upstream: up
 title: Tracker
 instructions: Use it.
 prefix: tr
-take: ['*_issue', 'search']
-leave: ['delete_*']
+take: ['*_issue', 'search', 'find_*']
+leave: ['delete_*', 'othr', 'missing_tool_of_the_server']
 tools:
   - from: create_issue
     tool: open_issue
@@ -873,6 +873,8 @@ tools:
         [
             "overlay.yaml at /tools/1/from: the server has no tool 'serch'\n  hint: it has 'search'",
             "overlay.yaml at /tools/2/from: the tool 'delete_issue' is not taken, by `take` and `leave`\n  hint: take it, or remove the entry",
+            "overlay.yaml at /leave/1: the server offers nothing named 'othr'\n  hint: it has 'other'",
+            "overlay.yaml at /leave/2: the server offers nothing named 'missing_tool_of_the_server'",
         ]
     );
     let contract = compiled.contract;
