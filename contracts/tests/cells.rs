@@ -159,3 +159,21 @@ fn a_change_of_the_rules_is_a_change() {
         }
     }
 }
+
+/// The words are a set whose case does not matter, and UTC is the zone of a collection that names none.
+#[test]
+fn another_spelling_of_the_rules_is_no_change() {
+    for (old, new) in [
+        (", null_words: [n/a, \"-\"]", ", null_words: [\"-\", N/A]"),
+        ("", ", timezone: UTC"),
+    ] {
+        let [before, after] =
+            [old, new].map(|rules| compiled("sheet", rules).expect("it compiles"));
+        let found = diff::diff(&before, &after);
+        assert!(found.items.is_empty(), "{old} to {new}: {:?}", found.items);
+    }
+    let [before, after] =
+        ["", ", timezone: Asia/Tokyo"].map(|rules| compiled("sheet", rules).expect("it compiles"));
+    let found = diff::diff(&before, &after);
+    assert_eq!(found.items.len(), 1, "{:?}", found.items);
+}

@@ -362,15 +362,21 @@ fn collections(
         json!(new.shape.key),
         "other columns tell records apart",
     );
-    let zones = (json!(old.shape.timezone), json!(new.shape.timezone));
+    let zone = |shape: &CollectionShape| json!(shape.timezone.as_deref().unwrap_or("UTC"));
     changed(
         ToolRule::TimezoneChanged,
         "shape/timezone",
-        zones.0,
-        zones.1,
+        zone(&old.shape),
+        zone(&new.shape),
         "zoneless times are read in another zone",
     );
-    let cells = |shape: &CollectionShape| json!({ "misfits": shape.misfits, "null_words": shape.null_words });
+    // Neither the order of the words nor their case makes a difference.
+    let words = |shape: &CollectionShape| -> BTreeSet<String> {
+        let words = shape.null_words.iter();
+        words.map(|word| word.to_ascii_lowercase()).collect()
+    };
+    let cells =
+        |shape: &CollectionShape| json!({ "misfits": shape.misfits, "null_words": words(shape) });
     changed(
         ToolRule::MisfitsChanged,
         "shape/misfits",
