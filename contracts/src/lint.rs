@@ -228,6 +228,12 @@ pub fn lint_contract(contract: &CompiledContract) -> Vec<LintFinding> {
     for text in texts.flatten() {
         text::check_words(None, text, &mut findings);
     }
+    for tool in &contract.tools {
+        let sentence = tool.collection().and_then(|target| target.say.as_deref());
+        if let Some(sentence) = sentence {
+            text::check_words(Some(&tool.name), sentence, &mut findings);
+        }
+    }
     if let Value::Array(tools) = &compiled_document(contract)["tools"] {
         findings.0.extend(lint(tools));
     }

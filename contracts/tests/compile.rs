@@ -439,3 +439,36 @@ fn a_pattern_has_texts_of_the_lengths_beside_it() {
         assert!(found.is_empty(), "{pattern}: {found:?}");
     }
 }
+
+/// A brace that is not closed would stand in every sentence instead of the column's value.
+#[test]
+fn the_braces_of_a_sentence_are_closed() {
+    let shape =
+        json!({ "name": "a", "key": ["id"], "fields": [{ "key": "id", "type": "integer" }] });
+    let shapes = BTreeMap::from([(
+        "a".to_owned(),
+        serde_json::from_value::<CollectionShape>(shape).expect("a shape"),
+    )]);
+    let problems = |say: &str| {
+        let field = json!({ "name": "id", "type": "number", "required": true });
+        let tool = json!({ "tool": "get", "verb": "lookup", "collection": "a", "say": say, "fields": [field] });
+        let collections = json!({ "a": { "adapter": "sql", "settings": {} } });
+        let source = json!({ "contract": "c", "collections": collections, "tools": [tool] });
+        form::read("c", &source.to_string())
+            .and_then(|source| compile(&source, &shapes))
+            .err()
+            .unwrap_or_default()
+    };
+    assert_eq!(problems("Record {id}, of id {id}."), []);
+    for say in ["Record {id", "Record {id}, {"] {
+        let found = problems(say);
+        let [problem] = &found[..] else {
+            panic!("{say}: {found:?}");
+        };
+        assert_eq!(problem.place, "/tools/0/say", "{say}");
+        assert_eq!(
+            problem.hint.as_deref(),
+            Some("write a column in braces, such as {id}")
+        );
+    }
+}

@@ -459,6 +459,11 @@ fn check_say(form: &form::FormTool, columns: &[String], problems: &mut FileProbl
     let mut rest = form.say.as_deref().unwrap_or_default();
     while let Some((_, after)) = rest.split_once('{') {
         let Some((column, after)) = after.split_once('}') else {
+            let hint = format!(
+                "write a column in braces, such as {{{}}}",
+                columns.first().map_or("id", String::as_str)
+            );
+            problems.add_hint(format!("{}/say", form.place), "a brace is not closed", hint);
             return;
         };
         if !columns.iter().any(|known| known == column) {
