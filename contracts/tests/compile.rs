@@ -302,11 +302,20 @@ fn patterns_are_of_json_schema() {
         "^\\{a\\}$",
         "^\\(?b[(?x]",
         "(?<year>\\d{4})",
+        "^<br>$",
+        "^\\\\<$",
     ] {
         assert_eq!(problems(pattern), Vec::<String>::new(), "{pattern}");
     }
     for pattern in [
-        "(?i)^ab", "(?i:ab)", "(?P<x>a)", "\\Aab", "ab\\z", "(?x) a b", "^\\{a}$",
+        "(?i)^ab",
+        "(?i:ab)",
+        "(?P<x>a)",
+        "\\Aab",
+        "ab\\z",
+        "(?x) a b",
+        "^\\{a}$",
+        "^\\<br\\>$",
     ] {
         let places = [
             "/fields/0/pattern",

@@ -543,19 +543,24 @@ fn linear(pattern: &str) -> Result<jsonschema::Validator, String> {
 }
 
 /// Returns `true` for a pattern of JSON Schema's own dialect, which is that of JavaScript. Our engine also knows other things,
-/// such as `(?i)` and `\A`: clients refuse these, or read them otherwise. Older clients refuse `(?i:…)` too.
+/// such as `(?i)`, `\A` and `\<`: clients refuse these, or read them otherwise. Older clients refuse `(?i:…)` too.
 pub fn is_pattern(text: &str) -> bool {
     static REGEX: LazyLock<jsonschema::Validator> =
         LazyLock::new(|| validator(&json!({ "format": "regex" })).expect("a schema"));
-    !has_flags(text) && REGEX.is_valid(&text.into())
+    !is_of_our_engine(text) && REGEX.is_valid(&text.into())
 }
 
-/// Returns `true` if a group of the pattern sets flags.
-fn has_flags(pattern: &str) -> bool {
+/// Returns `true` if a group of the pattern sets flags, or if `\<` or `\>` is in it: an end of a word to our engine, and a plain
+/// character or a fault to others.
+fn is_of_our_engine(pattern: &str) -> bool {
     let (mut characters, mut in_class) = (pattern.char_indices(), false);
     while let Some((at, character)) = characters.next() {
         match character {
-            '\\' => drop(characters.next()),
+            '\\' => {
+                if let Some((_, '<' | '>')) = characters.next() {
+                    return true;
+                }
+            }
             '[' => in_class = true,
             ']' => in_class = false,
             '(' if !in_class => match pattern[at + 1..].strip_prefix('?') {

@@ -581,8 +581,8 @@ pub(super) fn check_dialect(place: &str, pattern: &str, problems: &mut FileProbl
         problems.add_hint(
             place,
             "is not a pattern of JSON Schema, which clients read as JavaScript does",
-            "write [Aa] for both cases, ^ and $ for the ends, and \\} or \\] where one stands alone: there is no (?i), (?x), \
-             (?P<name>), \\A or \\z",
+            "write [Aa] for both cases, ^ and $ for the ends, < and > as they are, and \\} or \\] where one stands alone: there is \
+             no (?i), (?x), (?P<name>), \\A, \\z, \\< or \\>",
         );
     }
 }
