@@ -1,9 +1,10 @@
 //! Computes the cost of a schema: the most steps that a check of one value takes, with every reference followed.
 //!
 //! A small schema can ask for a lot of work: thirty definitions that each name the next one twice apply the last one 2^30
-//! times. Such a schema is refused before anything expands it. What the other ones cost depends on how deep a value is,
-//! and decides whether a check may run without a budget.
+//! times. Such a schema is refused before anything expands it, and so is one that takes long to compile. What the other ones
+//! cost depends on how deep a value is, and decides whether a check may run without a budget.
 
+mod compiling;
 mod graph;
 mod keyed;
 mod levels;
@@ -63,6 +64,14 @@ impl SchemaCost {
             let place = graph::place_of(schema, graph.schema(node)).unwrap_or_default();
             return Err(too_costly(&place, steps));
         }
+        let (steps, node) = compiling::steps(&graph);
+        if steps > compiling::COMPILING_MAX {
+            let place = graph::place_of(schema, graph.schema(node)).unwrap_or_default();
+            return Err(too_long_to_compile(&place, steps));
+        }
+        if compiling::has_too_many_ways(&graph) {
+            return Err("the schemas with an `$id` in it refer to each other in too many ways to compile it".to_owned());
+        }
         while by_depth.len() <= crate::json::DEPTH_MAX {
             match levels.deepen() {
                 Ok(true) => by_depth.push(levels.steps(0)),
@@ -105,12 +114,26 @@ pub(crate) fn text_steps(states: u64, bytes: usize) -> u64 {
     states.saturating_mul(bytes as u64) / BYTE_STATES
 }
 
-fn too_costly(place: &str, steps: u64) -> String {
-    let place = if place.is_empty() { "its root" } else { place };
-    let steps = match steps >= levels::ENDLESS {
+fn counted(steps: u64) -> String {
+    match steps >= levels::ENDLESS {
         true => "more steps than can be counted".to_owned(),
         false => format!("{steps} steps"),
-    };
+    }
+}
+
+fn too_long_to_compile(place: &str, steps: u64) -> String {
+    let place = if place.is_empty() { "its root" } else { place };
+    format!(
+        "compiling it can take {} with all references followed, most of them for {place}, and at most {} are accepted: \
+         refer to the same schema less often, or name members instead of `unevaluatedProperties`",
+        counted(steps),
+        compiling::COMPILING_MAX
+    )
+}
+
+fn too_costly(place: &str, steps: u64) -> String {
+    let place = if place.is_empty() { "its root" } else { place };
+    let steps = counted(steps);
     format!(
         "checking one value at {place} can take {steps} with all references followed, and at most {STEPS_MAX} are \
          accepted: refer to the same schema less often, or give each alternative a required property with a `const` of its own"

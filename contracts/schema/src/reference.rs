@@ -149,6 +149,8 @@ pub(crate) fn joined(base: &str, reference: &str) -> String {
 /// The names in a document, for a schema with many references.
 pub struct NamedSchemas<'s> {
     root: &'s Value,
+    /// The keyword with the address of a schema.
+    id: &'static str,
     /// The first schema with an anchor in each document.
     anchors: HashMap<(*const Value, &'s str), &'s Value>,
     /// All schemas with a dynamic anchor of that name.
@@ -166,8 +168,11 @@ pub struct NamedSchemas<'s> {
 impl<'s> NamedSchemas<'s> {
     /// Collects the names in a document.
     pub fn new(root: &'s Value) -> Self {
+        let dialect = root.get(SCHEMA).and_then(Value::as_str);
+        let is_oldest = dialect.is_some_and(|dialect| dialect.contains("draft-04"));
         let mut names = Self {
             root,
+            id: if is_oldest { "id" } else { ID },
             anchors: HashMap::new(),
             dynamic_anchors: HashMap::new(),
             scoped_anchors: HashMap::new(),
@@ -233,7 +238,7 @@ impl<'s> NamedSchemas<'s> {
         mut document: &'s Value,
     ) -> &'s Value {
         let place = std::ptr::from_ref(schema);
-        let id = members.get(ID).and_then(Value::as_str);
+        let id = members.get(self.id).and_then(Value::as_str);
         // Older dialects write an anchor like this.
         let anchor = id.and_then(|id| id.strip_prefix('#'));
         if let Some(id) = id.filter(|_| anchor.is_none()) {

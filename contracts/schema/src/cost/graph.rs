@@ -126,6 +126,12 @@ impl<'s> SchemaGraph<'s> {
         &self.names
     }
 
+    /// Returns the document that each schema belongs to.
+    pub(super) fn documents(&self) -> impl Iterator<Item = &'s Value> {
+        let schemas = self.schemas.iter();
+        schemas.map(|schema| self.names.document(schema))
+    }
+
     /// Returns the names of dynamic anchors whose meaning depends on the schemas around the value.
     pub(crate) fn dynamic_names(&self) -> impl ExactSizeIterator<Item = &'s str> {
         self.dynamic_names.iter().copied()
@@ -164,6 +170,25 @@ impl SchemaNode {
                 .iter()
                 .flat_map(|union| union.arms.iter().copied()),
         )
+    }
+
+    /// Returns the schemas that the same value must meet too.
+    pub(super) fn required(&self) -> impl Iterator<Item = NodeId> {
+        let linked = self.linked(SchemaLink::Whole);
+        let refers = self.reference.is_some();
+        let dynamic = self.keyed.iter().filter(move |_| refers);
+        linked.chain(dynamic.flat_map(|union| union.arms.iter().copied()))
+    }
+
+    pub(super) fn alternatives(&self) -> impl Iterator<Item = NodeId> {
+        let keyed = self.keyed.iter();
+        let keyed = keyed.flat_map(|union| union.arms.iter().copied());
+        self.linked(SchemaLink::Arm).chain(keyed)
+    }
+
+    fn linked(&self, wanted: SchemaLink) -> impl Iterator<Item = NodeId> {
+        let linked = self.same.iter().filter(move |(link, _)| *link == wanted);
+        linked.map(|(_, node)| *node)
     }
 
     /// Returns the schemas for the values directly inside.

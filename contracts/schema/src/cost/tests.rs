@@ -165,6 +165,66 @@ fn dynamic_references_cost_what_the_costliest_of_their_name_does() {
     }
 }
 
+/// One place may cost little to check, and many of them much to compile.
+#[test]
+fn what_is_written_out_again_for_each_place_is_counted() {
+    let many = |places: usize, of: &dyn Fn(&str) -> Value| {
+        let mut schema = chain(6, |next| json!({ "allOf": [next, next, next, next] }));
+        for number in 0..places {
+            schema["properties"][format!("p{number}")] = of("#/$defs/d0");
+        }
+        SchemaCost::measure(&schema)
+    };
+    let closed = |start: &str| json!({ "$ref": start, "unevaluatedProperties": false });
+    let union = |start: &str| {
+        let arm = |kind: &str| {
+            let properties = json!({ "kind": { "const": kind } });
+            json!({ "$ref": start, "properties": properties, "required": ["kind"] })
+        };
+        json!({ "anyOf": [arm("a"), arm("b"), arm("c")] })
+    };
+    let kinds: [&dyn Fn(&str) -> Value; 2] = [&closed, &union];
+    for of in kinds {
+        let few = many(3, of);
+        assert!(few.is_ok(), "{few:?}");
+        let why = many(100, of).expect_err("it takes gigabytes, or minutes");
+        assert!(why.contains("compiling it can take"), "{why}");
+        assert!(why.contains("for /properties/p"), "{why}");
+    }
+}
+
+/// The validator compiles a document inside for each way that leads to it.
+#[test]
+fn documents_that_refer_to_each_other_in_many_ways_are_refused() {
+    let both = |level: usize| {
+        let next = |side: &str| json!({ "$ref": format!("{side}{level}") });
+        json!({ "x": next("a"), "y": next("b") })
+    };
+    let of = |levels: usize, id: &str, root: Value| {
+        let mut schema = root;
+        schema["properties"] = both(0);
+        for level in 0..=levels {
+            for side in ["a", "b"] {
+                let name = format!("{side}{level}");
+                let mut document = json!({ id: name });
+                if level < levels {
+                    document["properties"] = both(level + 1);
+                }
+                schema["definitions"][name] = document;
+            }
+        }
+        SchemaCost::measure(&schema)
+    };
+    let newest = json!({ "$id": "https://example.org/" });
+    let oldest = json!({ "$schema": "http://json-schema.org/draft-04/schema#", "id": "https://example.org/" });
+    for (id, root) in [("$id", newest), ("id", oldest)] {
+        let few = of(5, id, root.clone());
+        assert!(few.is_ok(), "{few:?}");
+        let why = of(30, id, root).expect_err("2^30 ways");
+        assert!(why.contains("too many ways"), "{why}");
+    }
+}
+
 #[test]
 fn references_that_never_end_are_refused() {
     let schemas = [
