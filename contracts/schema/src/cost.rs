@@ -26,6 +26,9 @@ const LEVELS: usize = 4;
 /// it computed, it goes through all of its states again with each byte.
 const BYTE_STATES: u64 = 24;
 
+/// Bytes that the compiled patterns of a schema may take.
+const PATTERN_BYTES_MAX: u64 = 64 << 20;
+
 /// The steps for one value, by how deep the whole value is nested.
 #[derive(Clone, Debug)]
 pub(crate) struct SchemaCost {
@@ -68,6 +71,14 @@ impl SchemaCost {
         if steps > compiling::COMPILING_MAX {
             let place = graph::place_of(schema, graph.schema(node)).unwrap_or_default();
             return Err(too_long_to_compile(&place, steps));
+        }
+        let bytes = graph.pattern_bytes();
+        if bytes > PATTERN_BYTES_MAX {
+            return Err(format!(
+                "its patterns take some {} MiB compiled, and at most {} are accepted: repeat classes of characters less often",
+                bytes >> 20,
+                PATTERN_BYTES_MAX >> 20
+            ));
         }
         if compiling::has_too_many_ways(&graph) {
             return Err("the schemas with an `$id` in it refer to each other in too many ways to compile it".to_owned());

@@ -73,6 +73,8 @@ pub(crate) struct SchemaGraph<'s> {
     names: NamedSchemas<'s>,
     /// Names of dynamic anchors that a reference leads to and several schemas have.
     dynamic_names: BTreeSet<&'s str>,
+    /// The bytes of each pattern.
+    patterns: HashMap<&'s str, u64>,
 }
 
 impl<'s> SchemaGraph<'s> {
@@ -84,6 +86,7 @@ impl<'s> SchemaGraph<'s> {
             nodes: Vec::new(),
             schemas: Vec::new(),
             dynamic_names: BTreeSet::new(),
+            patterns: HashMap::new(),
         };
         reader.id(root);
         let mut next = 0;
@@ -99,6 +102,7 @@ impl<'s> SchemaGraph<'s> {
             ids: reader.ids,
             names: reader.names,
             dynamic_names: reader.dynamic_names,
+            patterns: reader.patterns,
         })
     }
 
@@ -154,6 +158,11 @@ impl<'s> SchemaGraph<'s> {
             .iter()
             .flat_map(|node| [node.states, node.name_states]);
         each.fold(0, u64::saturating_add)
+    }
+
+    /// Returns the bytes that all patterns take compiled, each once.
+    pub(super) fn pattern_bytes(&self) -> u64 {
+        self.patterns.values().copied().fold(0, u64::saturating_add)
     }
 
     /// Returns `true` if a schema has a rule for what the other ones have not evaluated.
@@ -212,6 +221,7 @@ struct GraphBuilder<'s> {
     nodes: Vec<SchemaNode>,
     schemas: Vec<&'s Value>,
     dynamic_names: BTreeSet<&'s str>,
+    patterns: HashMap<&'s str, u64>,
 }
 
 impl<'s> GraphBuilder<'s> {
@@ -285,6 +295,7 @@ impl<'s> GraphBuilder<'s> {
                 for (name, schema) in schemas {
                     node.patterned.push(self.id(schema));
                     let cost = PatternCost::measure(name);
+                    self.patterns.insert(name, cost.bytes);
                     node.each = node.each.saturating_add(cost.steps);
                     node.name_states = node.name_states.saturating_add(cost.states);
                 }
@@ -310,6 +321,7 @@ impl<'s> GraphBuilder<'s> {
             ("uniqueItems", Value::Bool(true)) => node.each += 8,
             ("pattern", Value::String(text)) => {
                 let cost = PatternCost::measure(text);
+                self.patterns.insert(text, cost.bytes);
                 node.own = node.own.saturating_add(cost.steps);
                 node.states = cost.states;
             }

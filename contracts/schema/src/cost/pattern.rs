@@ -1,11 +1,17 @@
 //! Computes the cost of a regular expression.
 
-use regex_syntax::hir::{Hir, HirKind};
+use regex_syntax::hir::{Class, Hir, HirKind};
 
 /// The number of states of an expression that count as one step on a short text.
 const STATES: u64 = 32;
 /// The states at least of an expression that is not read here, and of one that looks around, which has a budget of its own.
 const UNKNOWN: u64 = 8 * STATES;
+/// Bytes that a compiled state takes.
+const STATE_BYTES: u64 = 48;
+/// States of a class that is not read here: those of one with all characters but a few.
+const UNKNOWN_CLASS: u64 = 27;
+/// Bytes that one expression takes at most: the engine refuses a larger one.
+const BYTES_MAX: u64 = 1 << 20;
 
 /// The cost of a pattern.
 #[derive(Clone, Copy, Debug)]
@@ -14,40 +20,92 @@ pub(super) struct PatternCost {
     pub(super) steps: u64,
     /// The states that the linear engine may go through for each byte of a long text.
     pub(super) states: u64,
+    /// The bytes that it takes compiled.
+    pub(super) bytes: u64,
 }
 
 impl PatternCost {
     pub(super) fn measure(pattern: &str) -> Self {
-        let parsed = regex_syntax::ParserBuilder::new()
-            .nest_limit(100)
-            .build()
-            .parse(pattern);
-        match parsed.map(|hir| states(&hir)) {
-            Ok(states) => Self {
-                steps: 1 + states / STATES,
-                states,
-            },
+        match parsed(pattern) {
+            Some(hir) => {
+                let states = states(&hir, |_| 1);
+                // Where it cannot be read with its classes of letters and digits written out, these count as larger.
+                let written = parsed(&without_shorthands(pattern)).unwrap_or(hir);
+                Self {
+                    steps: 1 + states / STATES,
+                    states,
+                    bytes: bytes(self::states(&written, class_states)),
+                }
+            }
             // Only its checks count what it may have: no schema is refused for that.
-            Err(_) => Self {
-                steps: 1 + UNKNOWN / STATES,
-                states: unread_states(pattern),
-            },
+            None => {
+                let states = unread_states(pattern);
+                Self {
+                    steps: 1 + UNKNOWN / STATES,
+                    states,
+                    bytes: bytes(states.saturating_mul(UNKNOWN_CLASS)),
+                }
+            }
         }
     }
 }
 
-fn states(hir: &Hir) -> u64 {
+fn parsed(pattern: &str) -> Option<Hir> {
+    let mut parser = regex_syntax::ParserBuilder::new().nest_limit(100).build();
+    parser.parse(pattern).ok()
+}
+
+/// Writes out the classes that mean letters and digits of ASCII in a schema, and all letters to the parser.
+fn without_shorthands(pattern: &str) -> String {
+    [
+        ("\\w", "[0-9A-Za-z_]"),
+        ("\\W", "[^0-9A-Za-z_]"),
+        ("\\d", "[0-9]"),
+        ("\\D", "[^0-9]"),
+    ]
+    .iter()
+    .fold(pattern.to_owned(), |pattern, (shorthand, class)| {
+        pattern.replace(shorthand, class)
+    })
+}
+
+fn bytes(states: u64) -> u64 {
+    states.saturating_mul(STATE_BYTES).min(BYTES_MAX)
+}
+
+/// Returns the states of a class: each of its characters is one to four bytes.
+fn class_states(class: &Class) -> u64 {
+    let Class::Unicode(class) = class else {
+        return 1;
+    };
+    let ranges = class.ranges().iter().map(|range| {
+        match (
+            range.start().len_utf8() as u64,
+            range.end().len_utf8() as u64,
+        ) {
+            (1, 1) => 1,
+            (first, last) if first == last => 2 * last - 1,
+            _ => UNKNOWN_CLASS,
+        }
+    });
+    ranges.sum()
+}
+
+fn states(hir: &Hir, of_class: impl Fn(&Class) -> u64 + Copy) -> u64 {
     match hir.kind() {
-        HirKind::Empty | HirKind::Look(_) | HirKind::Class(_) => 1,
+        HirKind::Empty | HirKind::Look(_) => 1,
+        HirKind::Class(class) => of_class(class),
         HirKind::Literal(literal) => literal.0.len() as u64,
-        HirKind::Capture(capture) => states(&capture.sub),
+        HirKind::Capture(capture) => states(&capture.sub, of_class),
         HirKind::Repetition(repeated) => {
             let rounds = repeated.max.unwrap_or(repeated.min).max(1);
-            states(&repeated.sub).saturating_mul(u64::from(rounds))
+            states(&repeated.sub, of_class).saturating_mul(u64::from(rounds))
         }
-        HirKind::Concat(parts) | HirKind::Alternation(parts) => parts
-            .iter()
-            .fold(0, |sum: u64, part| sum.saturating_add(states(part))),
+        HirKind::Concat(parts) | HirKind::Alternation(parts) => {
+            parts.iter().fold(0, |sum: u64, part| {
+                sum.saturating_add(states(part, of_class))
+            })
+        }
     }
 }
 
@@ -127,6 +185,16 @@ mod tests {
             (r"a){2}{", UNKNOWN),
         ] {
             assert_eq!(unread_states(pattern), expected, "{pattern}");
+        }
+        // As measured, but for small ones.
+        for (pattern, least, most) in [
+            (r"^x\w{1,64}$", 0, 20_000),
+            (r"[^a]{300}", 300_000, 500_000),
+            (r"[ab]{8000}", 300_000, 500_000),
+            (r"\p{L}{900}", BYTES_MAX, BYTES_MAX),
+        ] {
+            let bytes = PatternCost::measure(pattern).bytes;
+            assert!((least..=most).contains(&bytes), "{pattern}: {bytes} bytes");
         }
         let unread = PatternCost::measure(r"^(?:[ab]?){8000}\cA$");
         assert_eq!(unread.steps, 1 + UNKNOWN / STATES);

@@ -193,6 +193,23 @@ fn what_is_written_out_again_for_each_place_is_counted() {
     }
 }
 
+/// Each pattern is within the bound of the engine, and a hundred kilobytes of them took two gigabytes.
+#[test]
+fn the_patterns_of_a_schema_are_bounded_together() {
+    let with = |count: usize, own: &dyn Fn(usize) -> String| {
+        let property = |number: usize| (format!("p{number}"), json!({ "pattern": own(number) }));
+        let properties: serde_json::Map<String, Value> = (0..count).map(property).collect();
+        SchemaCost::measure(&json!({ "properties": properties }))
+    };
+    let large = |number: usize| format!("x{number}[^a]{{850}}");
+    let why = with(500, &large).expect_err("it takes too much memory");
+    assert!(why.contains("at most 64 are accepted"), "{why}");
+    assert!(with(20, &large).is_ok());
+    assert!(with(500, &|_| large(1)).is_ok(), "one is compiled once");
+    let usual = |number: usize| format!("^x{number}-[\\w.-]{{1,64}}$");
+    assert!(with(500, &usual).is_ok());
+}
+
 /// The validator compiles a document inside for each way that leads to it.
 #[test]
 fn documents_that_refer_to_each_other_in_many_ways_are_refused() {
