@@ -2,7 +2,7 @@
 
 use axum::{
     Json,
-    extract::{FromRequestParts, State as Shared},
+    extract::{FromRequestParts, Request, State as Shared},
     http::{HeaderName, StatusCode, header, request::Parts},
 };
 use serde::Deserialize;
@@ -13,7 +13,7 @@ use weir_state::DraftFilter;
 
 use super::{
     AdminProblem, Answer, Ask,
-    problem::{JsonBody, PathParams, QueryParams},
+    problem::{JsonBody, PathParams, QueryParams, read_json},
     staff::AdminPrincipal,
 };
 use crate::control::{
@@ -131,9 +131,10 @@ pub(super) async fn submit(
     Shared(admin): Ask,
     staff: AdminPrincipal,
     seen: IfMatch,
-    JsonBody(new): JsonBody<NewContract>,
+    request: Request,
 ) -> Answer<(StatusCode, Json<Submitted>)> {
     staff.needs(Role::Editor)?;
+    let new: NewContract = read_json(request).await?;
     let tags = seen.tags();
     let submitted =
         contracts::submit(&admin.control, &new.source, new.hold, tags, &staff.by()).await?;
@@ -161,9 +162,10 @@ pub(super) async fn show_preview(
 pub(super) async fn preview(
     Shared(admin): Ask,
     staff: AdminPrincipal,
-    JsonBody(text): JsonBody<PreviewedText>,
+    request: Request,
 ) -> Answer<Json<ContractPreview>> {
     staff.needs(Role::Editor)?;
+    let text: PreviewedText = read_json(request).await?;
     Ok(Json(
         preview::preview(&admin.control, &text.source, &staff.by()).await?,
     ))
@@ -254,9 +256,10 @@ pub(super) async fn plan(
     Shared(admin): Ask,
     staff: AdminPrincipal,
     PathParams(name): PathParams<String>,
-    JsonBody(planned): JsonBody<Planned>,
+    request: Request,
 ) -> Answer<Json<PlannedImpact>> {
     staff.needs(Role::Viewer)?;
+    let planned: Planned = read_json(request).await?;
     Ok(Json(
         contracts::plan(&admin.control, &name, &planned.tools).await?,
     ))

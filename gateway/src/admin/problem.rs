@@ -182,6 +182,12 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for JsonBody<T> {
     }
 }
 
+/// Reads a body once its sender may send one: a large one is not read for others.
+pub(super) async fn read_json<T: DeserializeOwned>(request: Request) -> Result<T, AdminProblem> {
+    let JsonBody(body) = JsonBody::from_request(request, &()).await?;
+    Ok(body)
+}
+
 /// A body that is an object. Serde reads a struct from a list too, member by member, which no description of a body has.
 struct JsonObject<T>(T);
 

@@ -7,7 +7,7 @@ use std::{
 };
 
 use axum::{
-    body::{Body, Bytes},
+    body::{Body, Bytes, HttpBody as _},
     extract::{FromRequestParts as _, Request, State as Shared},
     http::{HeaderMap, HeaderValue, Method, StatusCode, header},
     middleware::Next,
@@ -19,6 +19,7 @@ use weir_state::{GatewayState, IdempotencyState, ReplyRow, StateError};
 
 use super::{AdminContext, AdminProblem, contracts, problem::arrived, staff::AdminPrincipal};
 use crate::{
+    control::gate::Role,
     identity::now_ms,
     transport::http::connections::{self, ClientConnection},
     wire::is_idempotency_key,
@@ -29,6 +30,8 @@ const WRONG_KEY: &str =
     "an Idempotency-Key is 1 to 128 visible ASCII characters without spaces, given once";
 /// The bound on the body of a request with a key: the longest is a contract that is submitted.
 const BODY_MAX_BYTES: usize = contracts::SUBMITTED_MAX_BYTES;
+/// The bound on the body of those who submit nothing: a decision is short.
+const SHORT_BODY_MAX_BYTES: usize = 64 << 10;
 /// The bound on an answer that is kept.
 const KEPT_MAX_BYTES: usize = 2 << 20;
 /// The time that a retry waits for the first request to end.
@@ -101,9 +104,16 @@ async fn once(
 ) -> Result<Response, AdminProblem> {
     let bad = |detail: &str| AdminProblem::new(StatusCode::BAD_REQUEST, detail);
     let (head, body) = request.into_parts();
-    let body = arrived(axum::body::to_bytes(body, BODY_MAX_BYTES)).await?;
-    let body = body
-        .map_err(|_| AdminProblem::new(StatusCode::PAYLOAD_TOO_LARGE, "the body is too large"))?;
+    let too_large = || AdminProblem::new(StatusCode::PAYLOAD_TOO_LARGE, "the body is too large");
+    let body_max = match staff.key.role {
+        Role::Approver => SHORT_BODY_MAX_BYTES,
+        _ => BODY_MAX_BYTES,
+    };
+    if body.size_hint().lower() > body_max as u64 {
+        return Err(too_large());
+    }
+    let body = arrived(axum::body::to_bytes(body, body_max)).await?;
+    let body = body.map_err(|_| too_large())?;
     let asked = digest(head.uri.path(), &body);
     let another = || bad("the Idempotency-Key was used for another request");
     let waited = Instant::now();

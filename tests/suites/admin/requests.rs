@@ -1,6 +1,12 @@
 //! Requests that are wrong: what is at fault is named.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+};
 use weir_tests::{Admin, http};
 
 use crate::sample;
@@ -333,6 +339,47 @@ async fn a_look_with_headers_that_are_none_is_the_fault_of_the_request() {
         assert!(
             status == 422 && detail.contains(named) && !detail.contains("secret"),
             "{look}: {status} {refused}"
+        );
+    }
+}
+
+/// Someone who may not submit anything makes the gateway keep nothing of what they send.
+#[tokio::test]
+async fn a_large_body_is_not_read_for_who_may_not_send_it() {
+    let house = sample::house();
+    let _gateway = house.serve();
+    let admin = Admin::of(&house);
+    let make = async |role: &str| {
+        let body = json!({"name": role, "role": role}).to_string();
+        let (_, made) = admin.ask("POST", "/v1/admins", body).await;
+        made["key"].as_str().expect("a key").to_owned()
+    };
+    let (approver, viewer) = (make("approver").await, make("viewer").await);
+    let address = admin.url.strip_prefix("http://").expect("an address");
+    let once = "idempotency-key: k1\r\n";
+    for (path, key, more, wanted) in [
+        ("/v1/contracts", &approver, "", "403"),
+        ("/v1/contracts", &viewer, "", "403"),
+        ("/v1/contracts", &viewer, once, "403"),
+        ("/v1/contracts", &approver, once, "413"),
+        ("/v1/contracts/preview", &viewer, "", "403"),
+        ("/v1/contracts/airports/impact", &approver, "", "403"),
+    ] {
+        let mut stream = TcpStream::connect(address).await.expect("it listens");
+        let head = format!(
+            "POST {path} HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {key}\r\n\
+             content-type: application/json\r\ncontent-length: 15000000\r\n{more}\r\n{{\"source\": \""
+        );
+        stream.write_all(head.as_bytes()).await.expect("sent");
+        let mut answer = [0; 12];
+        let read = stream.read_exact(&mut answer);
+        let read = tokio::time::timeout(Duration::from_secs(15), read).await;
+        read.unwrap_or_else(|_| panic!("{path}: it waits for the body"))
+            .expect("an answer");
+        assert_eq!(
+            String::from_utf8_lossy(&answer),
+            format!("HTTP/1.1 {wanted}"),
+            "{path} {more}"
         );
     }
 }
