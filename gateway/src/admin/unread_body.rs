@@ -1,11 +1,11 @@
 //! Names the end of a connection whose request is answered before its body was read: hyper closes it, and the next request of a
-//! client that was not informed would be lost.
+//! client that was not informed would be lost. The memory of a large body is given back.
 
 use std::{
     pin::Pin,
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     task::{Context, Poll},
 };
@@ -18,30 +18,46 @@ use axum::{
 };
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
 
-use crate::transport::front_door::closing;
+use crate::{memory, transport::front_door::closing};
 
 /// Adds `Connection: close` to an answer whose request has a body that was not read to its end.
 pub(super) async fn close_if_unread(request: Request, next: Next) -> Response {
     if request.body().is_end_stream() {
         return next.run(request).await;
     }
-    let is_read = Arc::new(AtomicBool::new(false));
+    let arrival = Arc::new(BodyArrival::default());
     let watch = |body| {
-        let is_read = is_read.clone();
-        Body::new(WatchedBody { body, is_read })
+        let arrival = arrival.clone();
+        Body::new(WatchedBody { body, arrival })
     };
     let response = next.run(request.map(watch)).await;
-    if is_read.load(Ordering::Relaxed) {
+    if arrival.is_read.load(Ordering::Relaxed) {
         response
     } else {
         closing(response)
     }
 }
 
-/// The body of a request, which records that its end was read.
+/// How much of a body has arrived.
+#[derive(Default)]
+struct BodyArrival {
+    is_read: AtomicBool,
+    bytes: AtomicUsize,
+}
+
+impl Drop for BodyArrival {
+    /// It is the end of the request, also of one whose client has gone.
+    fn drop(&mut self) {
+        if *self.bytes.get_mut() >= memory::MUCH_BYTES {
+            memory::give_free_blocks_back();
+        }
+    }
+}
+
+/// The body of a request, which records what was read of it.
 struct WatchedBody {
     body: Body,
-    is_read: Arc<AtomicBool>,
+    arrival: Arc<BodyArrival>,
 }
 
 impl HttpBody for WatchedBody {
@@ -54,7 +70,11 @@ impl HttpBody for WatchedBody {
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         let polled = Pin::new(&mut self.body).poll_frame(context);
         let is_over = self.body.is_end_stream() || matches!(polled, Poll::Ready(None));
-        self.is_read.fetch_or(is_over, Ordering::Relaxed);
+        self.arrival.is_read.fetch_or(is_over, Ordering::Relaxed);
+        if let Poll::Ready(Some(Ok(frame))) = &polled {
+            let bytes = frame.data_ref().map_or(0, Bytes::len);
+            self.arrival.bytes.fetch_add(bytes, Ordering::Relaxed);
+        }
         polled
     }
 

@@ -7,7 +7,7 @@ use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpStream,
 };
-use weir_tests::{Admin, http};
+use weir_tests::{Admin, http, within};
 
 use crate::sample;
 
@@ -382,4 +382,35 @@ async fn a_large_body_is_not_read_for_who_may_not_send_it() {
             "{path} {more}"
         );
     }
+}
+
+/// The memory of large bodies is the system's again once they have ended, also where their clients have gone.
+#[tokio::test]
+async fn the_memory_of_large_bodies_is_given_back() {
+    const BODY_BYTES: usize = 20 << 20;
+    let house = sample::house();
+    let gateway = house.serve();
+    let admin = Admin::of(&house);
+    assert_eq!(admin.ask("GET", "/v1/contracts", "").await.0, 200);
+    let before = gateway.own_memory_kb();
+    let address = admin.url.strip_prefix("http://").expect("an address");
+    let mut open = Vec::new();
+    for _ in 0..6 {
+        let mut stream = TcpStream::connect(address).await.expect("it listens");
+        let head = format!(
+            "POST /v1/contracts HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {}\r\n\
+             content-type: application/json\r\ncontent-length: {}\r\n\r\n",
+            admin.key,
+            BODY_BYTES + 1
+        );
+        stream.write_all(head.as_bytes()).await.expect("sent");
+        let part = vec![b'x'; BODY_BYTES];
+        stream.write_all(&part).await.expect("it is read");
+        open.push(stream);
+    }
+    let grown = |kb: u64| gateway.own_memory_kb() > before + kb;
+    let limit = Duration::from_secs(30);
+    within(limit, "the bodies are there", async || grown(60 << 10)).await;
+    drop(open);
+    within(limit, "they are gone", async || !grown(30 << 10)).await;
 }
