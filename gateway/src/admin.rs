@@ -41,11 +41,11 @@ use std::{
 use anyhow::Context as _;
 use axum::{
     Router,
-    extract::{Request, State as Shared},
+    extract::{DefaultBodyLimit, Request, State as Shared},
     http::{StatusCode, Uri},
     middleware::{Next, from_fn, from_fn_with_state},
     response::{IntoResponse as _, Response},
-    routing::get,
+    routing::{get, put},
 };
 use hyper::{
     body::Incoming,
@@ -221,6 +221,13 @@ fn router(admin: &Arc<AdminContext>, local: SocketAddr) -> Router {
         .route("/v1/contracts/preview", get(contracts::show_preview))
         // So may an upstream.
         .route("/v1/upstreams/look", get(upstreams::show_look))
+        // So may a plugin.
+        .route(
+            "/v1/plugins/reload",
+            put(plugins::upload_reload)
+                .delete(plugins::remove_reload)
+                .layer(DefaultBodyLimit::max(plugins::BODY_MAX_BYTES)),
+        )
         .merge(console::router())
         .route("/healthz", get(async || "ok\n"))
         .route("/readyz", get(ready))

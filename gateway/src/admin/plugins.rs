@@ -26,6 +26,9 @@ const UPLOAD_MAX: Duration = Duration::from_secs(600);
 /// A plugin is a few megabytes; a component in another language may be tens.
 pub(super) const BODY_MAX_BYTES: usize = 64 << 20;
 
+/// The name of the route that loads the files of the folder.
+const RELOAD: &str = "reload";
+
 /// The build that is accepted.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -64,6 +67,23 @@ pub(super) async fn upload(
         .map_err(|rejection| AdminProblem::new(rejection.status(), rejection.body_text()))?;
     let uploaded = plugins::upload(admin.control.clone(), plugin, bytes, staff.by());
     Ok(Json(uploaded.await?))
+}
+
+/// Uploads the plugin of that name, which is that of a route too.
+pub(super) async fn upload_reload(
+    admin: Ask,
+    staff: AdminPrincipal,
+    request: Request,
+) -> Answer<Json<PluginView>> {
+    upload(admin, staff, PathParams(RELOAD.to_owned()), request).await
+}
+
+/// Removes the plugin of that name.
+pub(super) async fn remove_reload(
+    admin: Ask,
+    staff: AdminPrincipal,
+) -> Answer<Json<Vec<FileOutcome>>> {
+    remove(admin, staff, PathParams(RELOAD.to_owned())).await
 }
 
 /// Accepts a file that is held because its plugin may write, and waits until it runs or is refused. Role: operator.

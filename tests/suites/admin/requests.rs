@@ -414,3 +414,27 @@ async fn the_memory_of_large_bodies_is_given_back() {
     drop(open);
     within(limit, "they are gone", async || !grown(30 << 10)).await;
 }
+
+/// A plugin may have the name of a route, as contracts and servers may.
+#[tokio::test]
+async fn a_plugin_may_be_called_reload() {
+    let house = sample::house().own_plugins(&["sheet"]);
+    let _gateway = house.serve();
+    let admin = Admin::of(&house);
+    let path = "/v1/plugins/reload";
+    let (status, refused) = admin.ask("PUT", path, "no component").await;
+    assert!(
+        status == 422 && refused.to_string().contains("not a WebAssembly component"),
+        "{status} {refused}"
+    );
+    let (status, refused) = admin.ask("DELETE", path, "").await;
+    let detail = refused["detail"].as_str().unwrap_or_default();
+    assert!(
+        status == 404 && detail.contains("`reload`"),
+        "{status} {refused}"
+    );
+    let large = vec![b'x'; 3 << 20];
+    assert_eq!(admin.ask("PUT", path, large).await.0, 422);
+    assert_eq!(admin.ask("POST", path, "").await.0, 200);
+    assert_eq!(admin.ask("GET", path, "").await.0, 405);
+}
