@@ -169,7 +169,8 @@ fn entries<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item 
 fn takes_brotli(headers: &HeaderMap) -> bool {
     entries(headers, &header::ACCEPT_ENCODING).any(|entry| {
         let (coding, weight) = entry.split_once(';').unwrap_or((entry, ""));
-        let weight = weight.trim().strip_prefix("q=").unwrap_or("1");
+        let weight = weight.trim().to_ascii_lowercase();
+        let weight = weight.strip_prefix("q=").unwrap_or("1");
         coding.trim().eq_ignore_ascii_case("br")
             && weight.parse::<f32>().is_ok_and(|weight| weight > 0.0)
     })
@@ -218,6 +219,7 @@ mod tests {
         };
         assert!(takes("br") && takes("gzip, BR;q=0.5"));
         assert!(!takes("br;q=0") && !takes("gzip") && !takes("br;q=x"));
+        assert!(!takes("br; Q=0") && takes("br; Q=0.1"));
         assert!(!takes_brotli(&HeaderMap::new()));
     }
 }
