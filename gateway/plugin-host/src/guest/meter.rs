@@ -20,6 +20,9 @@ use crate::guest::GuestProfile;
 
 /// The time a call may run before it is busy.
 const BUSY_AFTER: Duration = Duration::from_millis(2);
+/// The most that counts of a time in which a guest was not busy. It comes to a tick each millisecond: in the rest of a longer time
+/// its thread was not run, since all of the machine may have stopped.
+const BEGAN_MAX: Duration = Duration::from_millis(20);
 /// The length of a turn: shorter ones would move from thread to thread more often than they run.
 const TURN: Duration = Duration::from_millis(20);
 
@@ -129,7 +132,7 @@ impl MeterState {
 impl MeterStart {
     fn elapsed(&self) -> Duration {
         match self {
-            Self::Began(began) => began.elapsed(),
+            Self::Began(began) => began.elapsed().min(BEGAN_MAX),
             Self::Thread(then) => thread_time().saturating_sub(*then),
         }
     }
@@ -138,4 +141,30 @@ impl MeterStart {
 /// Returns the processor time of this thread.
 fn thread_time() -> Duration {
     Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A thread that sleeps is not run, as where all of the machine stops.
+    #[test]
+    fn a_time_in_which_its_thread_was_not_run_is_none_of_a_guest() {
+        let turn = || Arc::new(Semaphore::new(1));
+        let meter = GuestMeter {
+            state: Mutex::default(),
+            busy: AtomicBool::new(false),
+            plugin_turn: turn(),
+            host_turn: turn(),
+        };
+        let mut used = Duration::ZERO;
+        for is_busy in [false, true] {
+            meter.busy.store(is_busy, Ordering::Relaxed);
+            meter.resume();
+            std::thread::sleep(Duration::from_millis(300));
+            let more = meter.tick() - used;
+            assert!(more < Duration::from_millis(100), "{is_busy}: {more:?}");
+            used += more;
+        }
+    }
 }
