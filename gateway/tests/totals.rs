@@ -97,7 +97,7 @@ async fn a_count_that_takes_too_long_or_fails_costs_no_page() {
         "collections": { "notes": { "adapter": "slow-counter", "key": ["id"] } },
         "tools": [{
             "tool": "list_notes", "title": "List notes", "description": "Lists notes.", "verb": "list", "collection": "notes",
-            "with_total": true, "limits": { "timeout_ms": 3000 }, "fields": [{ "name": "id", "type": "text" }],
+            "with_total": true, "limits": { "timeout_ms": 20000 }, "fields": [{ "name": "id", "type": "text" }],
         }],
     });
     let (_folder, app) = open(SlowCounter, &contract).await;
