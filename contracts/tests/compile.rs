@@ -481,3 +481,30 @@ fn the_braces_of_a_sentence_are_closed() {
         );
     }
 }
+
+/// The hint leads on: the field has the type that is wanted for a list, and its choices are what does not fit.
+#[test]
+fn choices_that_a_list_cannot_hold_are_named() {
+    let items = |kind: &str| json!({ "key": "l", "type": "list", "items": { "key": "item", "type": kind } });
+    let hint = |kind: &str| {
+        let shape = json!({ "name": "a", "fields": [items(kind)] });
+        let shape: CollectionShape = serde_json::from_value(shape).expect("a shape");
+        let field = json!({ "name": "l", "type": "multi-choice", "choices": ["x", "y"] });
+        let tool = json!({ "tool": "add", "verb": "create", "collection": "a", "fields": [field] });
+        let collections = json!({ "a": { "adapter": "sql", "settings": {}, "write": true } });
+        let source = json!({ "contract": "c", "collections": collections, "tools": [tool] });
+        let source = form::read("c", &source.to_string()).expect("a contract");
+        let shapes = BTreeMap::from([("a".to_owned(), shape)]);
+        let problems = compile(&source, &shapes).err().unwrap_or_default();
+        problems.into_iter().next().and_then(|problem| problem.hint)
+    };
+    assert_eq!(hint("string"), None);
+    assert_eq!(
+        hint("date").as_deref(),
+        Some("write every choice as a date")
+    );
+    assert_eq!(
+        hint("integer").as_deref(),
+        Some("use type: list, and say by `of` which items it has")
+    );
+}

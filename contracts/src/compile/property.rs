@@ -478,13 +478,15 @@ pub(super) fn check_agreement(field: &FormField, slot: FieldSlot<'_>, problems: 
                 slot.name
             )
         }
-        (FieldType::Dropdown { .. }, kind)
-            if matches!(
-                kind,
-                ValueType::Decimal | ValueType::Date | ValueType::Datetime
-            ) =>
-        {
+        (FieldType::Dropdown { .. }, kind) if has_texts(kind) => {
             format!("write every choice as a {}", kind.word())
+        }
+        (FieldType::MultiChoice { .. }, ValueType::List) => {
+            let items = slot.items.map(|items| items.kind);
+            match items.filter(|kind| has_texts(*kind)) {
+                Some(kind) => format!("write every choice as a {}", kind.word()),
+                None => "use type: list, and say by `of` which items it has".to_owned(),
+            }
         }
         (_, ValueType::List) => "use type: list or multi-choice".to_owned(),
         (_, ValueType::Record) => "use type: record".to_owned(),
@@ -503,6 +505,14 @@ pub(super) fn check_agreement(field: &FormField, slot: FieldSlot<'_>, problems: 
         slot.kind.word()
     );
     problems.add_hint(format!("{}/type", field.place), message, hint);
+}
+
+/// Returns `true` for types whose values are texts of one form.
+fn has_texts(kind: ValueType) -> bool {
+    matches!(
+        kind,
+        ValueType::Decimal | ValueType::Date | ValueType::Datetime
+    )
 }
 
 pub(super) fn insert_defs(schema: &mut Map<String, Value>, defs: Map<String, Value>) {
