@@ -120,6 +120,11 @@ impl QuoteTracker {
         self.place == QuotePlace::Quoted
     }
 
+    /// Returns `true` if a quote is open that takes in a line end.
+    pub(crate) fn is_open_over_lines(&self) -> bool {
+        self.is_open() && self.has_lines
+    }
+
     /// Returns `true` if a quote was closed only where the next cell in quotes begins, so that rows became part of a cell.
     pub(crate) fn has_swallowed(&self) -> bool {
         self.has_swallowed

@@ -272,6 +272,15 @@ impl DelimitedParser {
         }
     }
 
+    /// Ends the file like `finish`, but leaves a quote open that takes in no line: the row is then what the file has.
+    pub(crate) fn finish_last_line(&mut self, act: &mut TakeRow<'_>) -> Result<(), Error> {
+        let quotes = self.quotes.as_ref();
+        match quotes.is_some_and(QuoteTracker::is_open_over_lines) {
+            true => self.finish(act),
+            false => self.feed(&[], act).map(drop),
+        }
+    }
+
     /// Ends the file: the last row may have no line end.
     pub(crate) fn finish(&mut self, act: &mut TakeRow<'_>) -> Result<(), Error> {
         self.check_quotes()?;

@@ -985,6 +985,32 @@ fn nothing_is_appended_behind_a_quote_that_is_never_closed() {
     assert_eq!(content(), "id,note\n1,d\n2,x");
 }
 
+/// Rows that a quote took in went with a change of its cell, and their keys could be given again.
+#[test]
+fn nothing_is_written_where_a_quote_takes_in_rows() {
+    for text in [
+        "id,note\n1,\"abc\n2,b\n3,\"ok\"\n4,d\n",
+        "id,note\n1,\"abc\n2,b\n3,c\n",
+    ] {
+        for change in [
+            create(json!({"id": 2, "note": "x"})),
+            update(json!({"id": 1}), json!({"note": "x"})),
+            delete(json!({"id": 1})),
+        ] {
+            for index in ["never", "always"] {
+                let (_, shape) = open_keyed("id,note\n1,a\n");
+                let settings = json!({"connection": "data", "path": "x.csv", "index": index});
+                let sheet = SheetAdapter::open(&settings.to_string(), &shape).unwrap();
+                files::put("data", "x.csv", text);
+                let error = sheet.write(&change).unwrap_err();
+                assert!(error.is("upstream_error"), "{change:?}: {error}");
+                assert!(error.message.starts_with("Row 2 has a quote"), "{error}");
+                assert_eq!(content(), text, "{change:?}");
+            }
+        }
+    }
+}
+
 /// A record that does not meet them is not there: neither to be changed nor as a second one with the same key.
 #[test]
 fn changes_are_held_to_conditions() {

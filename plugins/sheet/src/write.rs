@@ -263,8 +263,6 @@ struct SheetContent<'c> {
     /// Whether another row has the new key that an update gives its record.
     taken: bool,
     counter: i128,
-    /// Whether a row is still open at the end of the file, so that it would swallow appended rows.
-    is_open: bool,
 }
 
 impl<'c> SheetContent<'c> {
@@ -281,7 +279,6 @@ impl<'c> SheetContent<'c> {
             new_key: new_key(edit),
             edit,
         };
-        let is_open = source.head.is_open;
         let mut content = Self {
             source,
             whole,
@@ -289,7 +286,6 @@ impl<'c> SheetContent<'c> {
             found: Vec::new(),
             taken: false,
             counter: 0,
-            is_open,
         };
         if whole.is_none() && content.find_by_index(&judge)? {
             return Ok(content);
@@ -323,7 +319,9 @@ impl<'c> SheetContent<'c> {
 
     fn find_in_all(&mut self, judge: &RowMatcher<'_>) -> Result<()> {
         let (source, whole) = (self.source, self.whole);
-        let mut parser = DelimitedParser::at(source.head.layout, source.head.body_at)?;
+        // A row that a quote took in would go with a change of that cell, and a key in it would be taken for a new one.
+        let parser = DelimitedParser::at(source.head.layout, source.head.body_at)?;
+        let mut parser = parser.with_closed_quotes();
         parser.place.rows = source.head.rows;
         let mut row = |_: u64, row: crate::table::SheetRow<'_>, span: Range<usize>| {
             self.judge(judge, row, span.start as u64..span.end as u64);
@@ -333,15 +331,11 @@ impl<'c> SheetContent<'c> {
             Some(whole) => drop(parser.feed(&whole[source.head.body_at as usize..], &mut row)?),
             None => source.pieces(|piece| parser.feed(piece, &mut row))?,
         }
-        let mut is_open = false;
-        if judge.edit.verb == Verb::Create {
-            // A line end closes the last row, unless that has a quote which is never closed.
-            parser.feed(b"\n", &mut row)?;
-            is_open = parser.is_within_row();
+        match judge.edit.verb {
+            Verb::Create => parser.finish(&mut row),
+            // The change may be the one that mends the last line.
+            _ => parser.finish_last_line(&mut row),
         }
-        parser.finish(&mut row)?;
-        self.is_open |= is_open;
-        Ok(())
     }
 
     fn judge(&mut self, judge: &RowMatcher<'_>, row: crate::table::SheetRow<'_>, span: Range<u64>) {
@@ -431,7 +425,7 @@ impl<'c> SheetContent<'c> {
     }
 
     fn create(&self, edit: &SheetEdit<'_>) -> Result<(files::Edit, String)> {
-        if self.is_open {
+        if self.source.head.is_open {
             let reason = "The last row has a quote that is never closed, so a row behind it would become part of it.";
             return Err(Error::upstream_error(reason));
         }
