@@ -44,7 +44,7 @@ async fn odd(
     body: Bytes,
 ) -> Response {
     if method != Method::POST {
-        return StatusCode::METHOD_NOT_ALLOWED.into_response();
+        return listened(&how, &method);
     }
     let request: Value = serde_json::from_slice(&body).expect("JSON");
     if request["id"].is_null() {
@@ -134,6 +134,16 @@ async fn odd(
         }
         _ => typed(json, text),
     }
+}
+
+/// Answers a client that listens, or ends its session.
+fn listened(how: &str, method: &Method) -> Response {
+    if how != "comments" || method != Method::GET {
+        return StatusCode::METHOD_NOT_ALLOWED.into_response();
+    }
+    let change = r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
+    let comments = ": a comment\n\n".repeat(200_000);
+    typed("text/event-stream", format!("{comments}data: {change}\n\n"))
 }
 
 fn with_session(id: String, response: Response) -> Response {
@@ -255,6 +265,19 @@ async fn a_session_goes_on_whatever_its_id() {
         let session = session.unwrap_or_else(|failure| panic!("{how}: {failure}"));
         call(&session, "t").await.expect(how);
     }
+}
+
+#[tokio::test]
+async fn a_stream_without_end_that_was_not_asked_for_is_read_slowly() {
+    let (url, began) = (serve().await, Instant::now());
+    let session = open(format!("{url}/comments"), EraPreference::Legacy)
+        .await
+        .expect("a session");
+    let mut changes = session.changes();
+    let changed = changes.wait_for(|changes| *changes > 0);
+    let changed = tokio::time::timeout(Duration::from_secs(20), changed).await;
+    assert!(changed.expect("it is read").is_ok());
+    assert!(began.elapsed() >= Duration::from_millis(200));
 }
 
 #[tokio::test]

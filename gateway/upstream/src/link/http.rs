@@ -12,6 +12,7 @@ use hyper::body::{Body as _, Incoming as Body};
 use parking_lot::Mutex;
 use serde::de::IgnoredAny;
 use tokio::task::AbortHandle;
+use weir_admission::LARGE_BYTES;
 use weir_protocol::sse::{SseDecoder, SseEvent};
 
 use super::{
@@ -271,8 +272,17 @@ impl HttpLink {
         retry: &mut Duration,
     ) -> Result<(), UpstreamFailure> {
         let mut events = SseDecoder::new(self.message_max);
-        let mut body = response.into_body();
+        let (mut body, mut unasked) = (response.into_body(), 0);
         while let Some(bytes) = chunk(&mut body).await? {
+            // What comes without a request is small, and may be comments alone.
+            if id.is_none() {
+                unasked += bytes.len();
+                if unasked > LARGE_BYTES {
+                    self.inbox.count_unasked(unasked);
+                    unasked = 0;
+                }
+                self.inbox.pace().await;
+            }
             for SseEvent {
                 name,
                 data,
