@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use weir_tests::{
     Modern, place, stdio,
     strangers::{self, STRANGERS},
-    upstream::{Running, free_port, wait_for_port},
+    upstream::{Certificate, Datasette, Running, free_port, wait_for_port},
 };
 
 use crate::{sample, upstreams::costly};
@@ -518,6 +518,24 @@ fn what_is_asked_for_wrongly_is_said_with_its_cause_and_steps() {
         );
         assert!(!err.contains("hunter2"), "{err}");
     }
+}
+
+#[test]
+fn a_certificate_that_is_not_accepted_is_named_as_that() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let file = folder.path().join("a.db");
+    let database = rusqlite::Connection::open(&file).expect("a database");
+    database
+        .execute_batch("CREATE TABLE a (b)")
+        .expect("a table");
+    let certificate = Certificate::of("127.0.0.1");
+    let server = Datasette::start(&file, Some(&certificate));
+    let (code, _, err) = run(weir(&["extract", &format!("{}/mcp", server.base)]));
+    assert_eq!(code, 1, "{err}");
+    assert!(
+        err.contains("it shows a certificate that is not accepted") && err.contains("\nSteps:"),
+        "{err}"
+    );
 }
 
 #[test]

@@ -352,7 +352,7 @@ async fn answer(
 
 fn failed(error: reqwest::Error) -> ConnectionError {
     let error = error.without_url();
-    let described = if distrusted(&error) {
+    let described = if is_distrusted(&error) {
         let message = "the web service shows a certificate that is not accepted";
         return ConnectionError::new(FailureCode::Unavailable, message).details(format!(
             "{}; `ca` of the connection names the authorities that are accepted",
@@ -385,7 +385,7 @@ fn causes(error: &reqwest::Error) -> String {
 }
 
 /// Returns `true` if there is no connection because of the other side's certificate.
-fn distrusted(error: &reqwest::Error) -> bool {
+pub fn is_distrusted(error: &(dyn StdError + 'static)) -> bool {
     chain(error).any(|mut cause| {
         // An error of input or output keeps its cause out of the chain of sources.
         while let Some(held) = cause
@@ -401,10 +401,10 @@ fn distrusted(error: &reqwest::Error) -> bool {
     })
 }
 
-fn chain(error: &reqwest::Error) -> impl Iterator<Item = &(dyn StdError + 'static)> {
-    std::iter::successors(Some(error as &(dyn StdError + 'static)), |&cause| {
-        cause.source()
-    })
+fn chain<'e>(
+    error: &'e (dyn StdError + 'static),
+) -> impl Iterator<Item = &'e (dyn StdError + 'static)> {
+    std::iter::successors(Some(error), |&cause| cause.source())
 }
 
 fn timed_out() -> ConnectionError {

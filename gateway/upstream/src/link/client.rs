@@ -16,7 +16,7 @@ use hyper_util::{
 };
 
 use weir_connections::{
-    http::{machine_tls, no_tls},
+    http::{is_distrusted, machine_tls, no_tls},
     mask::masked,
 };
 use weir_oauth::SecretText;
@@ -142,9 +142,14 @@ impl LinkClient {
             if !error.is_connect() {
                 return broken();
             }
+            if is_distrusted(&error) {
+                return failed("it shows a certificate that is not accepted")
+                    .step("give it a certificate for this address, by an authority that this machine trusts")
+                    .before_sending();
+            }
             failed("nothing answers there")
                 .step("start the server, or correct host and port")
-                .step("where the address is https, check its certificate")
+                .step("where the address is https, check that it speaks TLS")
                 .before_sending()
         })
     }
