@@ -63,7 +63,7 @@ pub(crate) struct PluginLoader {
     files: BTreeMap<String, TrackedFile>,
     libraries: BTreeMap<String, TrackedLibrary>,
     /// Definitions that no build could be loaded for, by plugin: not tried again until something changes.
-    broken_promises: BTreeMap<String, Arc<str>>,
+    broken_promises: BTreeMap<String, BrokenPromise>,
     built_in: Vec<BuiltinPlugin>,
     /// Digests of builds whose signatures were found good, and the keys they were checked with.
     signed: Vec<(String, BTreeMap<String, String>)>,
@@ -83,6 +83,13 @@ struct TrackedFile {
     /// Looks in a row that did not find the file.
     missed: u32,
     slot: PluginSlot,
+}
+
+/// Published definitions that no build serves.
+struct BrokenPromise {
+    definitions: Arc<str>,
+    /// The digests of the kept builds that could not be loaded. Another process may keep one later.
+    tried: Vec<String>,
 }
 
 /// Whether anything is served yet, so that published contracts can be asked for their needs.

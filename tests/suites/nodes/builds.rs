@@ -9,7 +9,7 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use weir_tests::{Admin, Gateway, House, Modern, Postgres};
+use weir_tests::{Admin, Gateway, House, Modern, Postgres, place, until};
 
 use crate::plugins::{GUEST_CONTRACT, build};
 
@@ -159,6 +159,49 @@ async fn what_is_put_into_a_folder_by_hand_later_stays_at_the_next_start() {
     };
     assert_ne!(digest_of(&two).await, uploaded["digest"]);
     assert_ne!(digest_of(&two).await, Value::Null);
+}
+
+/// Files are replaced on one machine after the other. What the first one defines is published before its build is kept, and the others
+/// serve it from there.
+#[tokio::test]
+async fn a_build_that_another_machine_keeps_serves_what_it_published() {
+    let server = Postgres::start();
+    let url = server.url();
+    let start = || {
+        let house = House::new().own_plugins(&[]).config(&format!(
+            "[state]\nurl = \"{url}\"\n[admin]\nlisten = \"127.0.0.1:0\"\n"
+        ));
+        put_tools(&house, "tools-js");
+        let gateway = house.serve();
+        (house, gateway)
+    };
+    let (_first, one) = start();
+    let (second, two) = start();
+    let deploys_by_region = async |gateway: &Gateway| {
+        let (tools, _) = Modern::new(gateway.url()).list().await;
+        let deploy = tools.iter().find(|tool| tool["name"] == "deploy");
+        deploy.is_some_and(|tool| tool["inputSchema"]["properties"]["region"].is_object())
+    };
+    for gateway in [&one, &two] {
+        assert!(!deploys_by_region(gateway).await);
+    }
+    put_tools(&second, "tools-js-wider");
+    for gateway in [&two, &one] {
+        until("what was published is served", async || {
+            deploys_by_region(gateway).await
+        })
+        .await;
+        let called = Modern::new(gateway.url()).call("whoami", json!({})).await;
+        assert_eq!(
+            called["structuredContent"]["contract"], "tools-js@1.1.0",
+            "{called}"
+        );
+    }
+}
+
+fn put_tools(house: &House, guest: &str) {
+    let build = std::fs::read(place::guest(guest)).expect("a guest");
+    house.write("plugins/tools-js.wasm", build);
 }
 
 /// Another node drops the row of a kept build, and each machine has a file of it.

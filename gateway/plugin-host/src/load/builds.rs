@@ -99,6 +99,16 @@ impl BuildStore {
         Ok(files)
     }
 
+    /// Returns the digests of the builds with these definitions; none where the state cannot be read.
+    pub(super) async fn kept_digests(&self, plugin: &str, definitions: &str) -> Vec<String> {
+        let Some(state) = &self.state else {
+            return Vec::new();
+        };
+        let builds = state.kept_builds(plugin, definitions).await;
+        let builds = builds.unwrap_or_default().into_iter();
+        builds.map(|build| build.digest).collect()
+    }
+
     /// Notes that a kept build is used, so that others make room before it.
     pub(super) async fn note_use(&self, build: &KeptBuildRow) {
         if let Some(state) = &self.state

@@ -11,7 +11,7 @@ use weir_connections::ConnectionRegistry;
 use weir_state::{BuildKind, NewBuild};
 
 use super::{
-    BuildPlace, BuildRefusal, BuildSource, PluginLoader, PluginSlot, PluginStamp,
+    BrokenPromise, BuildPlace, BuildRefusal, BuildSource, PluginLoader, PluginSlot, PluginStamp,
     PreparedComponent,
     builds::{self, now_ms},
     check_pin,
@@ -146,7 +146,12 @@ impl PluginLoader {
                 self.broken_promises.remove(&name);
                 continue;
             }
-            if self.broken_promises.get(&name) == Some(&definitions) {
+            let kept = self.builds.kept_digests(&name, &definitions).await;
+            let is_known = |broken: &BrokenPromise| {
+                broken.definitions == definitions
+                    && kept.iter().all(|digest| broken.tried.contains(digest))
+            };
+            if self.broken_promises.get(&name).is_some_and(is_known) {
                 continue;
             }
             let place = format!("{name} (kept build)");
@@ -164,7 +169,9 @@ impl PluginLoader {
                     });
                 }
                 Err(reason) => {
-                    self.broken_promises.insert(name, definitions);
+                    let tried = kept;
+                    let broken = BrokenPromise { definitions, tried };
+                    self.broken_promises.insert(name, broken);
                     reports.push(report(place, Err(reason)));
                 }
             }
