@@ -71,7 +71,7 @@ async fn a_database_file_is_served_at_once_and_says_what_it_is() {
     gateway.wait_for_log("Claude Code");
     let screen = gateway.log();
     for line in [
-        "shop: 4 of 5 tables and views served by 10 tools, which read alone.",
+        "shop: 4 of 5 tables and views served by 10 tools, which only read.",
         "  customers: 3 columns, key 'id'; get_customer, list_customers, summarize_customers",
         "  notes: 2 columns, no key; list_notes, summarize_notes",
         "  visits: it has no key, and more than 1000 records.",
@@ -444,7 +444,7 @@ async fn every_sheet_with_a_table_is_served_and_drafted() {
     gateway.wait_for_log("Claude Code");
     let log = gateway.log();
     for line in [
-        "shop: 3 of 8 sheets served by 9 tools, which read alone.",
+        "shop: 3 of 8 sheets served by 9 tools, which only read.",
         "  Orders: 3 columns, key 'id'; get_order, list_orders, summarize_orders",
         "    The column \"price\" is read as numbers with their unit, `# €`.",
         "Left out; `--sheet` names those that are to be served:",

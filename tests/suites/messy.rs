@@ -196,7 +196,7 @@ async fn the_time_sheet_of_a_team() {
     assert_lines(
         &screen,
         &[
-            "hours: 2 of 4 sheets served by 6 tools, which read alone.",
+            "hours: 2 of 4 sheets served by 6 tools, which only read.",
             "October: 6 columns, key 'Entry ID'; get_october, list_octobers, summarize_octobers",
             "November: 6 columns, key 'Entry ID'; get_november, list_novembers, summarize_novembers",
             "Cover: its first row has one cell, which is a title rather than a header.",

@@ -42,13 +42,13 @@ impl fmt::Display for ServedReport {
     }
 }
 
-/// Tells what became of each table of a database, or of each sheet of a workbook.
+/// Reports what became of each table of a database, or of each sheet of a workbook.
 pub(super) fn database_report(title: &str, drafted: &DraftedDatabase) -> ServedReport {
     let (tables, left_out) = (&drafted.tables, &drafted.left_out);
     let tools: usize = tables.iter().map(|table| table.tools.len()).sum();
     let access = match drafted.writes {
         true => "which also write",
-        false => "which read alone",
+        false => "which only read",
     };
     let all = tables.len() + left_out.len();
     let (what, flag) = match drafted.is_workbook {

@@ -378,9 +378,9 @@ fn rule_of(filters: &[String]) -> &'static str {
     match filters.is_empty() {
         true => "",
         false if filters.iter().any(ignores_case) => {
-            "; every filter given must hold, and upper and lower case (A to Z) are the same"
+            "; all given filters must match, and the case of A to Z is ignored"
         }
-        false => "; every filter given must hold",
+        false => "; all given filters must match",
     }
 }
 
