@@ -404,7 +404,7 @@ pub(super) fn check_url(url: &str) -> anyhow::Result<()> {
     let is_http = |url: reqwest::Url| matches!(url.scheme(), "http" | "https");
     anyhow::ensure!(
         reqwest::Url::parse(url).is_ok_and(is_http),
-        "`{url}` is no URL of an MCP endpoint; write it whole, such as http://127.0.0.1:8484/mcp"
+        "`{url}` is not the URL of an MCP endpoint; write it whole, such as http://127.0.0.1:8484/mcp"
     );
     Ok(())
 }

@@ -134,7 +134,7 @@ pub(super) fn drift(of: &Value) -> String {
         text.push_str(&format!(
             "{}  {edit}\n",
             if at == 0 {
-                "to mend it, edit the form:\n"
+                "to repair it, edit the form:\n"
             } else {
                 ""
             }

@@ -453,8 +453,8 @@ fn view_url(url: &str, view: &str) -> Result<String, UpstreamFailure> {
     };
     weir_contracts::name::check_contract(view)
         .map_err(|wrong| refusal(format!("no view is called `{view}`: {wrong}")))?;
-    let mut parsed =
-        reqwest::Url::parse(url).map_err(|error| refusal(format!("`{url}` is no URL: {error}")))?;
+    let mut parsed = reqwest::Url::parse(url)
+        .map_err(|error| refusal(format!("`{url}` is not a URL: {error}")))?;
     let path = parsed.path().trim_end_matches('/').to_owned();
     if !path.ends_with("/mcp") {
         return Err(refusal(format!("`{url}` does not end in /mcp")));
@@ -486,5 +486,5 @@ fn unchanged(file: &ClientFile, cause: &str) -> UpstreamFailure {
         ),
         cause,
     )
-    .step("open it with the client itself, and mend what it reports; nothing was written")
+    .step("open it with the client itself, and correct what it reports; nothing was written")
 }

@@ -324,7 +324,7 @@ fn folder_of(file: &Path) -> anyhow::Result<PathBuf> {
 
 /// Reads the URL of an endpoint. A query is dropped, since it belongs into the contract.
 fn checked(url: &str) -> anyhow::Result<Url> {
-    let parsed = Url::parse(url).context("what is given is no URL")?;
+    let parsed = Url::parse(url).context("what is given is not a URL")?;
     anyhow::ensure!(
         matches!(parsed.scheme(), "http" | "https"),
         "{url} is not an http URL"

@@ -33,7 +33,7 @@ pub(super) fn tools(file: &Path) -> anyhow::Result<Vec<Value>> {
     let shown = file.display();
     let text = compile::read(file)?;
     let mut document: Value =
-        serde_json::from_str(&text).with_context(|| format!("{shown} is no JSON"))?;
+        serde_json::from_str(&text).with_context(|| format!("{shown} is not JSON"))?;
     let Some(Value::Array(mut items)) = document.get_mut("items").map(Value::take) else {
         anyhow::bail!("{shown} has no `items`; `weir extract` prints such documents");
     };
@@ -179,7 +179,7 @@ pub(super) async fn call(
         RequestError::Failed(failure) => failure.into(),
     })?;
     let mut result: Map<String, Value> =
-        serde_json::from_str(answer.get()).context("the result is no object")?;
+        serde_json::from_str(answer.get()).context("the result is not an object")?;
     if result
         .get("resultType")
         .is_some_and(|kind| kind == "input_required")

@@ -149,7 +149,7 @@ impl ServeArgs {
             })?,
             None => {
                 eprintln!(
-                    "weir: speaking stdio: stdin is no terminal and no address is given ([http] listen, --listen)"
+                    "weir: speaking stdio: stdin is not a terminal and no address is given ([http] listen, --listen)"
                 );
                 if self.file.is_none() {
                     self.settings.names_something(&config, STDIO_ADVICE)?;

@@ -411,7 +411,7 @@ impl UpstreamAddArgs {
         });
         let upstreams = upstreams
             .as_table_like_mut()
-            .context("`upstreams` is no table")?;
+            .context("`upstreams` is not a table")?;
         if upstreams.contains_key(&self.name) {
             bail!(
                 "there is an upstream `{}` already: `weir upstream remove {}` first",
@@ -560,7 +560,7 @@ fn say(offer: &CompiledOffer) {
     );
     if contract.live_resources {
         println!(
-            "  resources that come and go: they are asked for each time, and are not part of what is agreed to"
+            "  resources that change by themselves: they are listed each time, and are not part of what you approve"
         );
     }
     for left_out in &offer.compiled.left_out {
@@ -644,7 +644,7 @@ async fn reload(target: &AdminTarget, file: &Path) -> anyhow::Result<Option<Admi
     reloaded.with_context(|| {
         let shown = file.display();
         format!(
-            "{shown} is written, and the running gateway has not taken it over: mend what it says, then `weir reload`"
+            "{shown} is written, and the running gateway has not taken it over: correct what it reports, then run `weir reload`"
         )
     })?;
     println!("the running gateway has taken it over");

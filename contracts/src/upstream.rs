@@ -609,7 +609,7 @@ impl ParsedEntry {
     /// Checks that there is a name to ask the server for.
     fn check_name(&self) -> Result<(), RefusedEntry> {
         if self.is_unnamed || self.name.is_empty() {
-            let why = "it has no name, or one that is no text, so that it cannot be asked for";
+            let why = "it has no name, or one that is not a text, so it cannot be called";
             return Err(RefusedEntry::new("/name", why).hint("ask its maker for a name"));
         }
         Ok(())

@@ -521,7 +521,7 @@ fn what_cannot_be_published_is_left_out_with_its_place_and_reason() {
             json!({ "type": "nonsense" }),
             "its input schema cannot be used",
         ),
-        (json!({ "type": "array" }), "the input is no object"),
+        (json!({ "type": "array" }), "the input is not an object"),
         (
             json!({ "type": "object", "properties": { "a b": {} }, "patternProperties": { "^a": {} } }),
             "`patternProperties`",

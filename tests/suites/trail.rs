@@ -341,7 +341,7 @@ async fn a_segment_that_was_listed_and_is_gone_is_named_by_what_collects() {
     };
     let (code, _, err) = collect(&without_segments(&admin).await);
     assert!(
-        code == 1 && err.contains("was listed and is not there"),
+        code == 1 && err.contains("was listed and is missing"),
         "{code}: {err}"
     );
     let (code, _, err) = collect(&admin.url);

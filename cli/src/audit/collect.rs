@@ -86,7 +86,7 @@ impl CollectArgs {
             .config()
             .unwrap_or_else(|_| GatewayConfig::bare(Path::new(".")));
         config.audit.copies = Some(url.to_owned());
-        let bucket = open_bucket(&config)?.context("it is no bucket")?;
+        let bucket = open_bucket(&config)?.context("it is not a bucket")?;
         for chain in bucket.chains().await? {
             // Its gaps are looked for even if a part of it cannot be read.
             collected.chains.insert(chain.clone());
@@ -181,7 +181,7 @@ impl<'a> CollectionRun<'a> {
                 }
                 if !is_whole {
                     let gone = format!(
-                        "segment {number} of {chain} was listed and is not there: removed since, or the URL leads to several machines"
+                        "segment {number} of {chain} was listed and is missing: removed since, or the URL leads to several machines"
                     );
                     self.fail(machine, &anyhow::anyhow!(gone));
                 }

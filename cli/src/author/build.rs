@@ -188,7 +188,7 @@ fn start(command: &mut Command, lacking: &str) -> anyhow::Result<Child> {
 fn not_started(command: &Command, lacking: &str, error: std::io::Error) -> anyhow::Error {
     let program = command.get_program().to_string_lossy();
     if error.kind() == std::io::ErrorKind::NotFound {
-        return anyhow::anyhow!("`{program}` is not there; install it:\n\n  {lacking}\n");
+        return anyhow::anyhow!("`{program}` is missing; install it:\n\n  {lacking}\n");
     }
     anyhow::Error::new(error).context(format!("`{program}` cannot be run"))
 }

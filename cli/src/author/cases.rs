@@ -176,7 +176,7 @@ fn read(files: &[PathBuf]) -> anyhow::Result<Vec<TestCase>> {
         let text = fs::read_to_string(file)
             .with_context(|| format!("{} cannot be read", file.display()))?;
         let read: Vec<TestCase> = serde_json::from_str(&text)
-            .with_context(|| format!("{} is no list of cases", file.display()))?;
+            .with_context(|| format!("{} is not a list of cases", file.display()))?;
         for case in read {
             if case.error.is_some() == (case.result.is_some() || case.content.is_some()) {
                 bail!(

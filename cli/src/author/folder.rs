@@ -34,7 +34,7 @@ impl PluginProject {
         let found = MARKS.iter().find(|(file, _)| path.join(file).is_file());
         let (_, language) = found.with_context(|| {
             format!(
-                "{} is no folder of a plugin: it has neither of {}; `weir plugin new NAME` makes one",
+                "{} is not the folder of a plugin: it has neither of {}; `weir plugin new NAME` makes one",
                 path.display(),
                 MARKS.map(|(file, _)| file).join(", ")
             )

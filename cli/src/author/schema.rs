@@ -64,7 +64,7 @@ pub(super) fn component(
     let component = folder.component();
     if !component.exists() {
         return Err(anyhow::anyhow!(
-            "{} is not there; `weir plugin build` makes it",
+            "{} does not exist; `weir plugin build` makes it",
             component.display()
         )
         .into());

@@ -49,7 +49,7 @@ impl NewArgs {
             TemplateKind::Collection => "weir call get_number --number 7",
         };
         println!(
-            "{name}/ is there. Go on with:\n\n  cd {name}\n  weir plugin build     make the component\n  weir plugin check     look at it as agents and operators will\n  \
+            "{name}/ is ready. Continue with:\n\n  cd {name}\n  weir plugin build     make the component\n  weir plugin check     look at it as agents and operators will\n  \
              weir plugin test      run the cases in tests/\n  {call}\n  weir serve            serve it over HTTP, while you go on writing",
             name = self.name
         );

@@ -251,7 +251,7 @@ pub(super) fn print_database(drafted: &DraftedDatabase) -> bool {
         (true, _) => {}
         (false, Some(why)) => eprintln!("note: no tool writes: {why}."),
         (false, None) => {
-            eprintln!("note: no tool writes, since neither the connection nor its grant says so.")
+            eprintln!("note: no tool writes, since neither the connection nor its grant allows it.")
         }
     }
     drafted.writes

@@ -103,12 +103,12 @@ pub(crate) fn put(host: McpHost, text: &str, name: &str, entry: &Value) -> Resul
         });
         let servers = servers
             .as_table_like_mut()
-            .ok_or_else(|| format!("`{}` is no table", host.member()))?;
+            .ok_or_else(|| format!("`{}` is not a table", host.member()))?;
         if !servers.contains_key(name) {
             servers.insert(name, Item::Table(Table::new()));
         }
         let there = servers.get_mut(name).and_then(Item::as_table_like_mut);
-        let there = there.ok_or_else(|| format!("`{name}` is no table"))?;
+        let there = there.ok_or_else(|| format!("`{name}` is not a table"))?;
         for member in contradicting(&before, members) {
             there.remove(member);
         }
@@ -121,11 +121,11 @@ pub(crate) fn put(host: McpHost, text: &str, name: &str, entry: &Value) -> Resul
         return Ok(form.restore(document.to_string()));
     }
     let root = json(text)?;
-    let object = root.object_value_or_create().ok_or("it is no object")?;
+    let object = root.object_value_or_create().ok_or("it is not an object")?;
     let member = host.member();
     let servers = object
         .object_value_or_create(member)
-        .ok_or_else(|| format!("`{member}` is no object"))?;
+        .ok_or_else(|| format!("`{member}` is not an object"))?;
     match servers.get(name) {
         Some(server) => {
             let there = server.object_value_or_set();

@@ -21,7 +21,7 @@ pub(super) fn servers(file: &Path, text: &str) -> Result<BTreeMap<String, Value>
             format!("{} to be a configuration", file.display()),
             cause,
         )
-        .step("open it with the client itself, and mend what it reports")
+        .step("open it with the client itself, and correct what it reports")
     };
     // Editors of Windows begin a text with this mark.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -223,7 +223,7 @@ fn value_of(name: &str) -> Result<String, UpstreamFailure> {
         UpstreamFailure::new(
             UpstreamFailureKind::Start,
             format!("the variable `{name}` in the environment"),
-            "it is not set, or is no text",
+            "it is not set, or not a text",
         )
         .step(format!("set `{name}`"))
     })

@@ -104,7 +104,7 @@ pub fn root(schema: &mut Value, lowered: &mut RewriteReport) -> Result<(), Strin
         Some(Value::Array(kinds)) if kinds.iter().any(|kind| kind == "object") => {
             members.insert("type".to_owned(), "object".into());
         }
-        Some(_) => return Err("the input is no object, and arguments have names".to_owned()),
+        Some(_) => return Err("the input is not an object, and arguments have names".to_owned()),
         None => {
             let at = usize::from(members.contains_key(SCHEMA));
             members.shift_insert(at, "type".to_owned(), "object".into());

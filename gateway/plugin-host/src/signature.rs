@@ -66,7 +66,7 @@ pub fn read_signature(component: &Path) -> Result<Option<String>, String> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(format!("its signature cannot be read: {error}")),
         Ok(metadata) if metadata.len() > SIGNATURE_MAX_BYTES => {
-            return Err("its signature is no signature: too large".to_owned());
+            return Err("its signature file is too large".to_owned());
         }
         Ok(_) => {}
     }

@@ -87,7 +87,7 @@ impl PolicyRules {
             if default == DefaultDecision::Permit && !rule.is_forbid() {
                 problems.push(
                     rule.problem("permits what is permitted anyway, since keys decide where no policy forbids")
-                        .hint("set `default = \"deny\"` under [policy], so that only what a policy permits is there"),
+                        .hint("set `default = \"deny\"` under [policy], so that only what a policy permits is available"),
                 );
             }
         }

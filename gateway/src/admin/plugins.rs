@@ -52,7 +52,7 @@ pub(super) async fn list(Shared(admin): Ask, staff: AdminPrincipal) -> Answer<Js
     request_body(content_type = "application/wasm", content = Vec<u8>),
     responses((status = 200, body = PluginView), (status = 400, body = AdminProblem), (status = 401, body = AdminProblem),
         (status = 403, body = AdminProblem), (status = 413, body = AdminProblem),
-        (status = 422, body = AdminProblem, description = "the file is no plugin for this gateway"),
+        (status = 422, body = AdminProblem, description = "the file is not a plugin for this gateway"),
         (status = 503, body = AdminProblem)))]
 pub(super) async fn upload(
     Shared(admin): Ask,

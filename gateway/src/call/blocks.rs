@@ -29,7 +29,7 @@ pub(super) fn say(blocks: &[Value], text: &str) -> bool {
 /// Returns the blocks if all are of known kinds; otherwise the problem.
 pub(super) fn checked(content: Value) -> Result<Vec<Value>, String> {
     let Value::Array(blocks) = content else {
-        return Err("content is no list of blocks".to_owned());
+        return Err("content is not a list of blocks".to_owned());
     };
     check_number(&blocks)?;
     for (index, block) in blocks.iter().enumerate() {

@@ -125,8 +125,9 @@ async fn ask_client(
     cancel: &CancellationToken,
 ) -> Result<String, CallError> {
     let Some(client) = channel.client.as_deref() else {
-        return Err(CallError::new(FailureCode::Internal, "The gateway failed.")
-            .log("there is no one to be asked"));
+        return Err(
+            CallError::new(FailureCode::Internal, "The gateway failed.").log("no one can be asked")
+        );
     };
     let mut questions: Vec<(String, &str, PendingQuestion<'_>)> = Vec::new();
     for (key, asked) in requests {

@@ -223,7 +223,7 @@ fn read_shapes(folder: &Path) -> Result<Vec<LegacyShape>, StateError> {
                 Some(row) => shapes.push(LegacyShape { row, path }),
                 None => tracing::warn!(
                     path = %path.display(),
-                    "this is no recorded shape: its source is described again; remove the file"
+                    "this is not a recorded shape: its source is described again; remove the file"
                 ),
             }
         }

@@ -570,7 +570,7 @@ impl UpstreamInbox {
             tracing::warn!(
                 upstream,
                 began,
-                "it sends something that is no MCP message; it is skipped"
+                "it sends something that is not an MCP message; it is skipped"
             );
         }
         if before >= RUBBISH_MAX {

@@ -148,7 +148,7 @@ async fn a_folder_that_is_not_there_is_told_from_a_program_that_is_not() {
     })
     .await;
     assert!(
-        printed.contains("its working folder /no/such/folder is not there"),
+        printed.contains("its working folder /no/such/folder does not exist"),
         "{printed}"
     );
     let printed = start(UpstreamCommand {

@@ -156,7 +156,7 @@ impl ArgKeys {
             && least.value > most.value
         {
             let message = format!(
-                "`max_len = {}` lies below `min_len = {}`: no value could be given",
+                "`max_len = {}` is below `min_len = {}`: no value could be given",
                 most.value, least.value
             );
             mistakes.add(&most.key, message);
@@ -177,7 +177,7 @@ impl ArgKeys {
                 let exclusive = lower_name == "gt" || upper_name == "lt";
                 if low > high || (exclusive && low == high) {
                     let message = format!(
-                        "`{upper_name} = {}` excludes all that `{lower_name} = {}` lets in: no value could be given",
+                        "`{upper_name} = {}` excludes everything that `{lower_name} = {}` allows: no value could be given",
                         upper.value.json, lower.value.json
                     );
                     mistakes.add(&upper.key, message);

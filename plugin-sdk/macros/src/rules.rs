@@ -178,7 +178,7 @@ fn checks(parameter: &TokenStream, of: &Type, arg: &ArgKeys) -> TokenStream {
         match bound.value.sort {
             LiteralKind::Integer(number) => {
                 let message = format!(
-                    "`{key} = {json}` lies outside of what `{}` holds",
+                    "`{key} = {json}` is outside the range of `{}`",
                     render_type(of)
                 );
                 let kind = &kind;
@@ -219,7 +219,7 @@ fn checks(parameter: &TokenStream, of: &Type, arg: &ArgKeys) -> TokenStream {
             LiteralKind::Text => (quote!(#kind.takes_text()), "a text"),
             LiteralKind::Integer(number) => {
                 let message = format!(
-                    "the default {} lies outside of what `{}` holds",
+                    "the default {} is outside the range of `{}`",
                     literal.json,
                     render_type(of)
                 );

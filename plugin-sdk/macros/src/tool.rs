@@ -264,7 +264,7 @@ fn parameters(function: &ItemFn, mistakes: &mut MacroErrors) -> Vec<FunctionPara
             {
                 mistakes.add(
                     arg,
-                    "the context is no argument of the tool: leave `#[arg(…)]` out",
+                    "the context is not an argument of the tool: leave `#[arg(…)]` out",
                 );
             }
             parameters.push(if optional {

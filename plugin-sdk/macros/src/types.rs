@@ -137,7 +137,7 @@ fn named(path: &TypePath, mistakes: &mut MacroErrors) {
         "str" => mistakes.add(path, "write `String`"),
         "OsString" | "CString" => mistakes.add(
             path,
-            format!("`{name}` is no text: write `String` or `PathBuf`"),
+            format!("`{name}` is not a text: write `String` or `PathBuf`"),
         ),
         "Vec" | "VecDeque" | "HashSet" | "BTreeSet" if first.is_some_and(is_byte) => {
             mistakes.add(

@@ -104,11 +104,11 @@ async fn what_is_altered_unsigned_or_not_there_is_not_installed() {
         .await;
     refuse(&house, &at(":unsigned"), "it has no signature");
     refuse(&house, &at(":anothers"), "its signature is not by maker");
-    refuse(&house, &at(":none"), "is not there");
+    refuse(&house, &at(":none"), "does not exist");
     refuse(
         &house,
         &at(&format!("@sha256:{}", "0".repeat(64))),
-        "is not there",
+        "does not exist",
     );
     refuse(
         &house,
@@ -363,7 +363,10 @@ async fn a_registry_that_answers_without_end_or_leads_away_is_left() {
             "realm",
             "hands out tokens at http://example.org/token, which is not https",
         ),
-        ("no-realm", "hands out tokens at `token`, which is no URL"),
+        (
+            "no-realm",
+            "hands out tokens at `token`, which is not a URL",
+        ),
         ("login", "is not public"),
         ("strange", "is not public"),
         ("token", "has more than 65536 bytes"),

@@ -166,7 +166,7 @@ impl ComponentLinker {
                 program: tools.join(name),
                 wasm_ld: Some(tools.join("gcc-ld/wasm-ld")),
             }),
-            None => bail!("`{name}` is not there; install it:\n\n  {INSTALL_LINKER}\n"),
+            None => bail!("`{name}` is missing; install it:\n\n  {INSTALL_LINKER}\n"),
         }
     }
 }

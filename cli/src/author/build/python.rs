@@ -17,7 +17,7 @@ const ERROR_LINES_MAX: usize = 4;
 
 pub(super) fn build(folder: &PluginProject) -> anyhow::Result<PathBuf> {
     if !folder.has(SOURCE) {
-        bail!("{SOURCE} is not there: a plugin begins with this file");
+        bail!("{SOURCE} does not exist: a plugin begins with this file");
     }
     let work = work(folder)?;
     install(folder, &work.join(REQUIREMENTS))?;

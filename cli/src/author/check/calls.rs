@@ -155,7 +155,7 @@ async fn over_stdio(
         let answer = loop {
             let line = answers.next_line().await?.context("stdio has ended")?;
             let message: Value =
-                serde_json::from_str(&line).context("a line on stdout is no message")?;
+                serde_json::from_str(&line).context("a line on stdout is not a message")?;
             if message["id"] == id {
                 break message;
             }

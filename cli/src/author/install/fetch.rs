@@ -52,11 +52,11 @@ pub(super) async fn fetch_signature(place: &str) -> anyhow::Result<String> {
     let text = if place.contains("://") {
         let url = checked(place)?;
         let text = get(&client(is_here(&url))?, url, SIGNATURE_MAX_BYTES).await?;
-        text.with_context(|| format!("{place} is not there"))?
+        text.with_context(|| format!("{place} does not exist"))?
     } else {
         bounded(Path::new(place), SIGNATURE_MAX_BYTES)?
     };
-    String::from_utf8(text).with_context(|| format!("{place} is no signature"))
+    String::from_utf8(text).with_context(|| format!("{place} is not a signature"))
 }
 
 fn from_file(place: &str) -> anyhow::Result<FetchedComponent> {
@@ -85,7 +85,7 @@ async fn from_url(place: &str) -> anyhow::Result<FetchedComponent> {
     let url = checked(place)?;
     let client = client(is_here(&url))?;
     let component = get(&client, url.clone(), COMPONENT_MAX_BYTES).await?;
-    let component = component.with_context(|| format!("{place} is not there"))?;
+    let component = component.with_context(|| format!("{place} does not exist"))?;
     let mut beside = url;
     beside.set_path(&format!("{}.minisig", beside.path()));
     let signature = get(&client, beside, SIGNATURE_MAX_BYTES).await?;
@@ -98,7 +98,7 @@ async fn from_url(place: &str) -> anyhow::Result<FetchedComponent> {
 }
 
 fn checked(place: &str) -> anyhow::Result<Url> {
-    let url = Url::parse(place).with_context(|| format!("{place} is no URL"))?;
+    let url = Url::parse(place).with_context(|| format!("{place} is not a URL"))?;
     ensure!(
         is_safe(&url, is_here(&url)),
         "{place} is neither a file nor an https URL, and anyone on the way could change it"

@@ -235,7 +235,7 @@ impl OciRepository {
         };
         let realm = parameter("realm").unwrap_or_default();
         let mut url = Url::parse(&realm).with_context(|| {
-            format!("{reference}: the registry hands out tokens at `{realm}`, which is no URL")
+            format!("{reference}: the registry hands out tokens at `{realm}`, which is not a URL")
         })?;
         ensure!(
             is_safe(&url, is_here(&self.base)),
@@ -267,7 +267,7 @@ impl OciRepository {
 fn given(response: Response, reference: &OciReference) -> anyhow::Result<Response> {
     match response.status() {
         status if status.is_success() => Ok(response),
-        StatusCode::NOT_FOUND => bail!("{reference} is not there"),
+        StatusCode::NOT_FOUND => bail!("{reference} does not exist"),
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Err(login_wanted(reference)),
         status => bail!("{reference}: {} answered {status}", response.url()),
     }

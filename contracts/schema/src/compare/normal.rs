@@ -160,7 +160,7 @@ impl<'s> SchemaInliner<'s> {
             for part in all {
                 match part {
                     Value::Object(part) => join(&mut out, part),
-                    _ => return Err("an allOf holds something that is no schema".to_owned()),
+                    _ => return Err("an allOf contains something that is not a schema".to_owned()),
                 }
             }
         }

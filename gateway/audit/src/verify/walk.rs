@@ -357,7 +357,7 @@ impl<'a> ChainWalk<'a> {
             let (what, detail) = if seq <= last {
                 (
                     TrailProblem::Deleted,
-                    format!("record {seq} is not there, and {by} names it"),
+                    format!("record {seq} is missing, and {by} names it"),
                 )
             } else if reported.insert(by) {
                 (

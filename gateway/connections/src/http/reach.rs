@@ -41,7 +41,7 @@ impl NetworkReach {
     /// looked up and checked when the request is made.
     pub fn check(self, url: &str) -> Result<Url, String> {
         let parsed =
-            Url::parse(url).map_err(|error| format!("`{}` is no URL: {error}", short(url)))?;
+            Url::parse(url).map_err(|error| format!("`{}` is not a URL: {error}", short(url)))?;
         let refused = |why: &str| Err(format!("`{}` {why}", short(url)));
         if !parsed.username().is_empty() || parsed.password().is_some() {
             return refused("holds credentials");

@@ -5,7 +5,7 @@ use crate::{ConnectionError, FailureCode};
 pub(super) fn taken() -> ConnectionError {
     ConnectionError::new(
         FailureCode::Conflict,
-        "a record with this value is there already",
+        "a record with this value already exists",
     )
 }
 

@@ -42,7 +42,7 @@ impl LoadedLibrary {
     pub(crate) fn load(path: &Path) -> Result<Self, String> {
         // SAFETY: the operator has named this file and its digest, and is responsible for its code.
         let library = unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) }
-            .map_err(|error| format!("it is no library that loads here: {}", chain(&error)))?;
+            .map_err(|error| format!("it cannot be loaded as a library here: {}", chain(&error)))?;
         // SAFETY: the interface says what is behind this name.
         let entry = unsafe { library.get::<Entry>(SYMBOL.as_bytes()) }.map(|entry| *entry).map_err(|_| {
             format!("it has no symbol `{SYMBOL}`: build it with the feature `native` of the SDK (`weir plugin build --native`)")

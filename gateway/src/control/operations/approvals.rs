@@ -99,7 +99,7 @@ pub async fn approve(
     let oidc = oidc.admin.oidc.as_ref();
     let is_named_otherwise = oidc.is_some_and(|oidc| oidc.name_claim != "sub");
     if row.subject.is_some() && admin.by.starts_with("admin:oidc:") && is_named_otherwise {
-        let detail = "[admin.oidc] names people by another claim than `sub`, so that it is not known whether you asked for this write: \
+        let detail = "[admin.oidc] names people by another claim than `sub`, so it is not known whether you asked for this write: \
                       approve it with an admin key";
         return Err(OperationError::new(
             FailureKind::Forbidden,
@@ -108,7 +108,7 @@ pub async fn approve(
     }
     if is_own(&row, admin.by) {
         let detail = format!(
-            "`{}` asked for this write and cannot approve it: another person has to",
+            "`{}` asked for this write and cannot approve it: another person must",
             row.agent
         );
         return Err(OperationError::new(FailureKind::Forbidden, detail));

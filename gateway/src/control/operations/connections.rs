@@ -188,7 +188,7 @@ async fn within_time<T>(
 ) -> Result<T, ConnectionError> {
     let done = tokio::time::timeout(LOOK_MAX, work).await;
     done.unwrap_or_else(|_| {
-        let why = format!("no answer came within {} s", LOOK_MAX.as_secs());
+        let why = format!("there was no answer within {} s", LOOK_MAX.as_secs());
         Err(ConnectionError::new(FailureCode::Timeout, why))
     })
 }

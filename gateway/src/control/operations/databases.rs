@@ -129,7 +129,7 @@ pub async fn list_tables(
     name: &str,
 ) -> Result<Vec<String>, SourceFailure> {
     let Some(connection @ ConnectionHandle::Sql(_)) = connections.get(name) else {
-        let why = format!("`{name}` is no open connection to a database");
+        let why = format!("`{name}` is not an open connection to a database");
         return Err(SourceFailure::Absent(why));
     };
     let deadline = Instant::now() + LISTING_MAX;

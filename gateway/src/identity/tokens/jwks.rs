@@ -152,7 +152,7 @@ impl KnownKeys {
     /// Reads a JWKS. Keys of other types or for other uses are left out.
     fn read(fetched: &FetchedDocument) -> Result<Self, String> {
         let list: KeyList = serde_json::from_slice(&fetched.text)
-            .map_err(|_| "the answer is no JWKS: it has no list `keys`".to_owned())?;
+            .map_err(|_| "the answer is not a JWKS: it has no list `keys`".to_owned())?;
         let keys = list.keys.into_iter().take(KEYS_MAX);
         let keys: Vec<_> = keys.filter_map(VerifyingKey::read).collect();
         if keys.is_empty() {

@@ -78,7 +78,7 @@ impl TokenExchanger {
             let failure = UpstreamFailure::new(
                 UpstreamFailureKind::Access,
                 "a caller with a token of an issuer, which is exchanged for one of the server",
-                "it came by a key, or by none",
+                "it used a key, or no credential",
             );
             return Err(failure.before_sending());
         };

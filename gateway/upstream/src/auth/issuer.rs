@@ -35,7 +35,7 @@ pub async fn find_server_issuer(
     issuer: Option<&str>,
 ) -> Result<ServerIssuer, OauthFault> {
     let server = Url::parse(url)
-        .map_err(|_| OauthFault::Unusable("the address of the server is no URL".to_owned()))?;
+        .map_err(|_| OauthFault::Unusable("the address of the server is not a URL".to_owned()))?;
     let reach = NetworkReach::named_by(&server).await;
     let challenge = find_challenge(url).await;
     let found = find_resource(&server, challenge.as_deref(), reach).await?;
@@ -47,7 +47,7 @@ pub async fn find_server_issuer(
             .find(|issuer| *issuer == wanted)
             .ok_or_else(|| {
                 OauthFault::Unusable(format!(
-                    "the server names no longer `{wanted}` as an issuer of its tokens"
+                    "the server no longer names `{wanted}` as an issuer of its tokens"
                 ))
             })?,
     };

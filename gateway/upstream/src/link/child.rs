@@ -74,7 +74,7 @@ impl ChildLink {
         if let Some(folder) = command.folder.as_deref().filter(|folder| !folder.is_dir()) {
             return Err(not_started(
                 &name,
-                &format!("its working folder {} is not there", folder.display()),
+                &format!("its working folder {} does not exist", folder.display()),
             )
             .step("make the folder, or give another one as `folder`"));
         }

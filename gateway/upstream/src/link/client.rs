@@ -46,7 +46,7 @@ impl LinkClient {
         tokens: Option<TokenSource>,
     ) -> Result<(Self, url::Url), UpstreamFailure> {
         let mut address = url::Url::parse(&url.url)
-            .map_err(|error| refused(&format!("this is no URL: {error}")))?;
+            .map_err(|error| refused(&format!("this is not a URL: {error}")))?;
         if !matches!(address.scheme(), "http" | "https") || !address.has_host() {
             return Err(refused(
                 "it does not begin with http:// or https:// and a host",
@@ -200,8 +200,12 @@ fn challenge(response: &Response<Incoming>) -> String {
 fn headers(url: &settings::UpstreamUrl) -> Result<HeaderMap, UpstreamFailure> {
     let mut headers = HeaderMap::new();
     for (name, value) in &url.headers {
-        let name = HeaderName::from_bytes(name.as_bytes())
-            .map_err(|_| refused(&format!("`{}` is no name of a header", one_line(name, 60))))?;
+        let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| {
+            refused(&format!(
+                "`{}` is not the name of a header",
+                one_line(name, 60)
+            ))
+        })?;
         let mut value = HeaderValue::from_str(value).map_err(|_| {
             refused(&format!(
                 "the value of the header `{name}` holds characters that no header may"
@@ -215,7 +219,7 @@ fn headers(url: &settings::UpstreamUrl) -> Result<HeaderMap, UpstreamFailure> {
 
 /// Returns the form of an address that requests hold.
 pub(super) fn uri(address: &url::Url) -> Result<Uri, UpstreamFailure> {
-    Uri::try_from(address.as_str()).map_err(|error| refused(&format!("this is no URL: {error}")))
+    Uri::try_from(address.as_str()).map_err(|error| refused(&format!("this is not a URL: {error}")))
 }
 
 pub(super) fn content_type(response: &Response<Incoming>) -> String {
@@ -297,7 +301,7 @@ fn failed(cause: &str) -> UpstreamFailure {
 fn broken() -> UpstreamFailure {
     UpstreamFailure {
         kind: UpstreamFailureKind::Closed,
-        ..failed("the connection broke off, or what answers is no HTTP")
+        ..failed("the connection broke off, or the answer is not HTTP")
     }
     .step("look at the server's log")
 }

@@ -58,7 +58,7 @@ impl SseLink {
             UpstreamFailure::new(
                 UpstreamFailureKind::Timeout,
                 expected,
-                format!("nothing came within {} s", start.as_secs()),
+                format!("there was no answer within {} s", start.as_secs()),
             )
         };
         let response = timeout(start, client.send(open))

@@ -43,7 +43,7 @@ impl OciReference {
         let url = |scheme: &str| Url::parse(&format!("{scheme}://{host}/"));
         let unusable = || {
             format!(
-                "`{}` is no registry: a host, with its port if it has one",
+                "`{}` is not a registry: write a host, with its port if it has one",
                 self.registry
             )
         };

@@ -121,7 +121,7 @@ fn described(refusal: &MySqlDatabaseError) -> ConnectionError {
         1317 | 1969 | 3024 => refused::timed_out(),
         1020 | 1213 => ConnectionError::new(
             FailureCode::Conflict,
-            "another change came between; try again",
+            "another change was made at the same time; try again",
         ),
         1205 | 3572 => ConnectionError::new(
             FailureCode::Unavailable,

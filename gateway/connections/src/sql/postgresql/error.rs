@@ -132,7 +132,7 @@ fn refused_by(refusal: &PostgresqlRefusal) -> PostgresqlFailure {
         "57014" => refused::timed_out(),
         "40001" | "40P01" => ConnectionError::new(
             FailureCode::Conflict,
-            "another change came between; try again",
+            "another change was made at the same time; try again",
         ),
         "55P03" => ConnectionError::new(
             FailureCode::Unavailable,
