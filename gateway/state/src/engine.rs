@@ -4,14 +4,17 @@
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use sqlx::{
-    AssertSqlSafe, FromRow, PgPool, Postgres, SqlSafeStr as _, SqlStr, Sqlite, SqlitePool,
-    Transaction, postgres::PgRow, sqlite::SqliteRow,
+    AssertSqlSafe, FromRow, PgPool, Postgres, SqlSafeStr as _, SqlStr, Sqlite, Transaction,
+    postgres::PgRow, sqlite::SqliteRow,
 };
 
-use crate::{StateError, server};
+use crate::{
+    StateError, server,
+    sqlite::{FileDatabase, FileTransaction},
+};
 
 pub(crate) enum StateEngine {
-    Sqlite(SqlitePool),
+    Sqlite(FileDatabase),
     Postgresql(ServerEngine),
 }
 
@@ -19,22 +22,22 @@ pub(crate) enum StateEngine {
 pub(crate) struct ServerEngine {
     pub(crate) pool: PgPool,
     /// What is read until the server is reached, where it was away at the start.
-    copy: Option<SqlitePool>,
+    copy: Option<FileDatabase>,
     is_reached: AtomicBool,
 }
 
 /// A transaction that has the lock of writers, so that everything read inside stays true until the end. Dropping it undoes
 /// it.
 pub(crate) enum StateChange {
-    Sqlite(Transaction<'static, Sqlite>),
+    Sqlite(FileTransaction),
     Postgresql(Transaction<'static, Postgres>),
 }
 
 /// The connection or transaction of a statement.
 pub(crate) enum QueryTarget<'t> {
-    File(&'t SqlitePool),
+    File(&'t FileDatabase),
     /// A copy of what is on a server that is away: nothing can be changed.
-    Copy(&'t SqlitePool),
+    Copy(&'t FileDatabase),
     Server(&'t PgPool),
     Change(&'t mut StateChange),
 }
@@ -73,7 +76,7 @@ impl ServerEngine {
     }
 
     /// Returns a server that is away, and a copy to read from until it is reached.
-    pub(crate) fn with_copy(pool: PgPool, copy: SqlitePool) -> Self {
+    pub(crate) fn with_copy(pool: PgPool, copy: FileDatabase) -> Self {
         Self {
             pool,
             copy: Some(copy),
@@ -82,7 +85,7 @@ impl ServerEngine {
     }
 
     /// Returns the copy that is read from instead of the server.
-    pub(crate) fn copy(&self) -> Option<&SqlitePool> {
+    pub(crate) fn copy(&self) -> Option<&FileDatabase> {
         let is_reached = self.is_reached.load(Relaxed);
         self.copy.as_ref().filter(|_| !is_reached)
     }
@@ -109,7 +112,7 @@ impl StateEngine {
     /// number of the last change is locked, so that numbers are in the order of the commits.
     pub(crate) async fn begin(&self) -> Result<StateChange, StateError> {
         Ok(match self {
-            Self::Sqlite(pool) => StateChange::Sqlite(pool.begin_with("BEGIN IMMEDIATE").await?),
+            Self::Sqlite(file) => StateChange::Sqlite(file.begin("BEGIN IMMEDIATE").await?),
             Self::Postgresql(server) => {
                 StateChange::Postgresql(server::begin(server.writable()?).await?)
             }
@@ -132,7 +135,7 @@ impl StateEngine {
     pub(crate) async fn begin_reading(&self) -> Result<StateChange, StateError> {
         const READ: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY";
         Ok(match self {
-            Self::Sqlite(pool) => StateChange::Sqlite(pool.begin().await?),
+            Self::Sqlite(file) => StateChange::Sqlite(file.begin("BEGIN").await?),
             Self::Postgresql(server) => {
                 let begun = server.writable()?.begin_with(READ);
                 StateChange::Postgresql(server::in_time(begun).await?)
@@ -181,16 +184,16 @@ macro_rules! bound {
 macro_rules! fetch {
     ($query:ident, $target:ident, $fetch:ident) => {
         match $target.into() {
-            QueryTarget::File(pool) => Ok(bound!(
+            QueryTarget::File(file) => Ok(bound!(
                 sqlx::query_as::<Sqlite, R>($query.text),
                 $query.values
             )
-            .$fetch(pool)
+            .$fetch(&mut *file.acquire().await?)
             .await?),
             // What only the server can say is not known.
-            QueryTarget::Copy(pool) => {
+            QueryTarget::Copy(file) => {
                 bound!(sqlx::query_as::<Sqlite, R>($query.text), $query.values)
-                    .$fetch(pool)
+                    .$fetch(&mut *file.acquire().await?)
                     .await
                     .map_err(|_| only_copied())
             }
@@ -231,8 +234,8 @@ impl<'q> StateQuery<'q> {
     ) -> Result<u64, StateError> {
         match target.into() {
             QueryTarget::Copy(_) => Err(only_copied()),
-            QueryTarget::File(pool) => Ok(bound!(sqlx::query::<Sqlite>(self.text), self.values)
-                .execute(pool)
+            QueryTarget::File(file) => Ok(bound!(sqlx::query::<Sqlite>(self.text), self.values)
+                .execute(&mut *file.acquire().await?)
                 .await?
                 .rows_affected()),
             QueryTarget::Change(StateChange::Sqlite(change)) => {
@@ -314,7 +317,7 @@ impl<'q> StateQuery<'q> {
 impl<'t> From<&'t StateEngine> for QueryTarget<'t> {
     fn from(engine: &'t StateEngine) -> Self {
         match engine {
-            StateEngine::Sqlite(pool) => Self::File(pool),
+            StateEngine::Sqlite(file) => Self::File(file),
             StateEngine::Postgresql(server) => match server.copy() {
                 Some(copy) => Self::Copy(copy),
                 None => Self::Server(&server.pool),

@@ -1,5 +1,6 @@
 //! The state in one SQLite file, which processes of one machine share. Every change is one IMMEDIATE transaction.
 
+mod database;
 mod migrations;
 mod take_over;
 
@@ -11,20 +12,19 @@ use std::{
 };
 
 use sqlx::{
-    Connection as _,
     migrate::MigrateError,
-    sqlite::{
-        SqliteConnectOptions, SqliteJournalMode, SqliteLockingMode, SqlitePoolOptions,
-        SqliteSynchronous,
-    },
+    sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteLockingMode, SqliteSynchronous},
 };
 
+pub(crate) use self::database::{FileDatabase, FileTransaction};
 use crate::{GatewayState, StateError, engine::StateEngine};
 
 /// The file in the state folder.
 pub const FILE: &str = "weir.db";
 /// The file that is locked while the database is made and its tables are brought to this version.
 const LOCK: &str = "weir.db.lock";
+/// The most connections of one process.
+const CONNECTIONS_MAX: usize = 4;
 /// The time that who wants the file alone waits for others.
 const ALONE: Duration = Duration::from_secs(1);
 /// The time a change waits for another process that is writing.
@@ -51,15 +51,16 @@ impl GatewayState {
             .synchronous(SqliteSynchronous::Full)
             .foreign_keys(true)
             .busy_timeout(BUSY);
-        let pool = pool_options()
-            .connect_with(options)
+        let file = FileDatabase::open(options, CONNECTIONS_MAX)
             .await
             .map_err(|error| failed(error.into()))?;
+        let mut connection = file.acquire().await.map_err(|error| failed(error.into()))?;
         migrations::migrator()
-            .run(&pool)
+            .run_direct(None, &mut *connection, false)
             .await
             .map_err(|error| failed(explain_migration(error)))?;
-        let state = Self::new(StateEngine::Sqlite(pool), folder);
+        drop(connection);
+        let state = Self::new(StateEngine::Sqlite(file), folder);
         state.take_over_files(folder).await?;
         drop(lock);
         Ok(state)
@@ -77,20 +78,19 @@ impl GatewayState {
             path: path.clone(),
             error,
         };
-        let pool = SqlitePoolOptions::new()
-            .max_connections(1)
-            .connect_with(options)
-            .await
-            .map_err(|error| failed(error.into()))?;
-        let version: i64 = sqlx::query_scalar("SELECT max(version) FROM _sqlx_migrations")
-            .fetch_one(&pool)
-            .await
-            .map_err(|error| failed(error.into()))?;
+        let looked = async {
+            let file = FileDatabase::open(options, 1).await?;
+            let version: i64 = sqlx::query_scalar("SELECT max(version) FROM _sqlx_migrations")
+                .fetch_one(&mut *file.acquire().await?)
+                .await?;
+            Ok::<_, sqlx::Error>((file, version))
+        };
+        let (file, version) = looked.await.map_err(|error| failed(error.into()))?;
         if version != migrations::newest() {
             let why = "it was written by another version of weir: use that program, or start the gateway of this version on it first";
             return Err(failed(why.into()));
         }
-        Ok(Self::new(StateEngine::Sqlite(pool), folder))
+        Ok(Self::new(StateEngine::Sqlite(file), folder))
     }
 
     /// Opens a state that is there for this process alone: it is refused while a gateway has it open, and no other
@@ -102,13 +102,9 @@ impl GatewayState {
             .filename(&path)
             .locking_mode(SqliteLockingMode::Exclusive)
             .busy_timeout(ALONE);
-        let pool = SqlitePoolOptions::new()
-            .max_connections(1)
-            .connect_with(options)
-            .await;
-        let opened = match pool {
-            Ok(pool) => {
-                let state = Self::new(StateEngine::Sqlite(pool), folder);
+        let opened = match FileDatabase::open(options, 1).await {
+            Ok(file) => {
+                let state = Self::new(StateEngine::Sqlite(file), folder);
                 state.generation().await.map(|_| state)
             }
             Err(error) => Err(error.into()),
@@ -127,29 +123,16 @@ impl GatewayState {
 
     /// Copies everything as it is at one moment, while others work on; `to` must not exist yet.
     pub async fn back_up(&self, to: &Path) -> Result<(), StateError> {
-        let StateEngine::Sqlite(pool) = &self.engine else {
+        let StateEngine::Sqlite(file) = &self.engine else {
             let why = "a state in PostgreSQL is copied with pg_dump, or with `weir state migrate --to FOLDER`";
             return Err(StateError::Database(why.into()));
         };
         sqlx::query("VACUUM INTO ?")
             .bind(to.to_string_lossy())
-            .execute(pool)
+            .execute(&mut *file.acquire().await?)
             .await?;
         Ok(())
     }
-}
-
-fn pool_options() -> SqlitePoolOptions {
-    SqlitePoolOptions::new()
-        .max_connections(4)
-        // A file does not hang up.
-        .test_before_acquire(false)
-        // Where the disk is full, SQLite ends a transaction by itself. The connection counts it as open for ever then, and begins
-        // no other one.
-        .before_acquire(|connection, _| {
-            let is_usable = !connection.is_in_transaction();
-            Box::pin(async move { Ok(is_usable) })
-        })
 }
 
 /// Explains why the tables could not be brought to this version.
@@ -201,8 +184,8 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         drop(GatewayState::open(folder.path()).await.expect("made"));
         let options = SqliteConnectOptions::new().filename(folder.path().join(FILE));
-        let pool = pool_options().max_connections(1).connect_with(options);
-        let engine = StateEngine::Sqlite(pool.await.expect("opened"));
+        let file = FileDatabase::open(options, 1).await.expect("opened");
+        let engine = StateEngine::Sqlite(file);
         let state = GatewayState::new(engine, folder.path());
         let long = "r".repeat(200_000);
         limit_pages(&state, 1).await;

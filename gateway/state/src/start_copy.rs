@@ -182,8 +182,8 @@ impl GatewayState {
         let timeline = self.timeline.last();
         let number = self.copy_to_start(&copy).await?;
         let nodes = self.nodes().await?;
-        if let StateEngine::Sqlite(pool) = &copy.engine {
-            pool.close().await; // what is in its log goes into the file
+        if let StateEngine::Sqlite(file) = &copy.engine {
+            file.close().await?; // what is in its log goes into the file
         }
         let copy = MarkedCopy {
             number,

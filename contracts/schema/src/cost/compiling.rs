@@ -84,6 +84,6 @@ pub(super) fn has_too_many_ways(graph: &SchemaGraph<'_>) -> bool {
 
 /// Returns the sum of what is counted for schemas. It ends before one more would be too many to count.
 fn sum(counts: &[u64], ids: impl Iterator<Item = NodeId>) -> u64 {
-    ids.fold(0, |sum, id| sum.saturating_add(counts[id]))
+    ids.fold(0_u64, |sum, id| sum.saturating_add(counts[id]))
         .min(ENDLESS)
 }

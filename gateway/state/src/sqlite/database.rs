@@ -1,0 +1,142 @@
+//! The connections to a state in one file.
+//!
+//! The pool of sqlx takes a connection back by a task of its own, some time after the statement has ended. The next statement
+//! of a start would find none and open another one, up to the most there may be, each for a thread and a millisecond. Here a
+//! connection is free as soon as it is dropped. SQLite runs the statements of a connection one after another, so that one
+//! whose caller has gone ends before the next begins.
+
+use std::{
+    ops::{Deref, DerefMut},
+    sync::Arc,
+    time::Duration,
+};
+
+use parking_lot::Mutex;
+use sqlx::{ConnectOptions as _, Connection as _, SqliteConnection, sqlite::SqliteConnectOptions};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// The time that a statement waits for a connection.
+const ACQUIRE_MAX: Duration = Duration::from_secs(30);
+
+/// The database of a state in one file.
+#[derive(Clone)]
+pub(crate) struct FileDatabase {
+    options: SqliteConnectOptions,
+    turns: Arc<Semaphore>,
+    idle: Arc<Mutex<Vec<SqliteConnection>>>,
+}
+
+/// A connection to the file, which is free again when this is dropped.
+pub(crate) struct IdleGuard {
+    /// `None` once it is closed.
+    connection: Option<SqliteConnection>,
+    idle: Arc<Mutex<Vec<SqliteConnection>>>,
+    _turn: OwnedSemaphorePermit,
+}
+
+/// A transaction. Dropping it closes its connection, by which SQLite undoes it: also where SQLite itself has ended it, as on a
+/// full disk.
+pub(crate) struct FileTransaction(IdleGuard);
+
+impl FileDatabase {
+    /// Opens the first of at most so many connections.
+    pub(super) async fn open(
+        options: SqliteConnectOptions,
+        connections_max: usize,
+    ) -> Result<Self, sqlx::Error> {
+        let database = Self {
+            options,
+            turns: Arc::new(Semaphore::new(connections_max)),
+            idle: Arc::default(),
+        };
+        drop(database.acquire().await?);
+        Ok(database)
+    }
+
+    /// Returns a connection that is idle, or another one.
+    pub(crate) async fn acquire(&self) -> Result<IdleGuard, sqlx::Error> {
+        let turn = Arc::clone(&self.turns).acquire_owned();
+        let turn = tokio::time::timeout(ACQUIRE_MAX, turn)
+            .await
+            .map_err(|_| sqlx::Error::PoolTimedOut)?
+            .map_err(|_| sqlx::Error::PoolClosed)?;
+        let idle = self.idle.lock().pop();
+        let connection = match idle {
+            Some(connection) => connection,
+            None => self.options.connect().await?,
+        };
+        Ok(IdleGuard {
+            connection: Some(connection),
+            idle: Arc::clone(&self.idle),
+            _turn: turn,
+        })
+    }
+
+    /// Begins a transaction by a statement.
+    pub(crate) async fn begin(
+        &self,
+        statement: &'static str,
+    ) -> Result<FileTransaction, sqlx::Error> {
+        let mut change = FileTransaction(self.acquire().await?);
+        sqlx::query(statement).execute(&mut *change).await?;
+        Ok(change)
+    }
+
+    /// Closes the connections: what is in the log of changes goes into the file.
+    pub(crate) async fn close(&self) -> Result<(), sqlx::Error> {
+        let idle = std::mem::take(&mut *self.idle.lock());
+        for connection in idle {
+            connection.close().await?;
+        }
+        Ok(())
+    }
+}
+
+impl FileTransaction {
+    pub(crate) async fn commit(mut self) -> Result<(), sqlx::Error> {
+        sqlx::query("COMMIT").execute(&mut *self).await?;
+        let connection = self.0.connection.take();
+        self.0.idle.lock().extend(connection);
+        Ok(())
+    }
+}
+
+impl Drop for IdleGuard {
+    fn drop(&mut self) {
+        self.idle.lock().extend(self.connection.take());
+    }
+}
+
+impl Drop for FileTransaction {
+    fn drop(&mut self) {
+        drop(self.0.connection.take());
+    }
+}
+
+impl Deref for IdleGuard {
+    type Target = SqliteConnection;
+
+    fn deref(&self) -> &SqliteConnection {
+        self.connection.as_ref().expect("it is not closed")
+    }
+}
+
+impl DerefMut for IdleGuard {
+    fn deref_mut(&mut self) -> &mut SqliteConnection {
+        self.connection.as_mut().expect("it is not closed")
+    }
+}
+
+impl Deref for FileTransaction {
+    type Target = SqliteConnection;
+
+    fn deref(&self) -> &SqliteConnection {
+        &self.0
+    }
+}
+
+impl DerefMut for FileTransaction {
+    fn deref_mut(&mut self) -> &mut SqliteConnection {
+        &mut self.0
+    }
+}
