@@ -137,6 +137,16 @@ fn yaml_means_what_it_says() {
     let found = problems(text);
     assert_eq!(found.len(), 1, "{found:?}");
     assert_eq!(found[0].place, "/fields/1/name");
+    let tagged = |tag: &str| {
+        format!("tool: t\nfields:\n  - {{ name: d, type: dropdown, choices: [{tag} 5] }}\n")
+    };
+    let text = form::read("f", &tagged("!!str"));
+    assert!(
+        text.and_then(|source| compile(&source, &BTreeMap::new()))
+            .is_ok()
+    );
+    let found = problems(&tagged("!own"));
+    assert!(found[0].message.contains("unsupported tag"), "{found:?}");
 }
 
 #[test]
