@@ -623,6 +623,27 @@ fn the_instructions_are_pinned_unless_they_give_orders() {
     }
 }
 
+/// Our engine takes `\<` for the beginning of a word, and refused what the server takes.
+#[test]
+fn an_escaped_angle_in_a_pattern_is_the_character() {
+    let tag = json!({ "type": "string", "pattern": "^\\<[a-z\\\\<]+\\>$" });
+    let list = json!({ "type": "array", "items": { "$ref": "#/$defs/tag" } });
+    let schema =
+        json!({ "type": "object", "properties": { "tags": list }, "$defs": { "tag": tag } });
+    let (contract, notes) = input(&schema);
+    let tool = &contract.tools[0];
+    assert_eq!(
+        tool.input_schema.value()["$defs"]["tag"]["pattern"],
+        "^<[a-z\\\\<]+>$"
+    );
+    assert_eq!(notes.len(), 1, "{notes:?}");
+    let arguments = tool.argument_validator().expect("a schema");
+    for (sent, is_valid) in [("<br>", true), ("<b\\r>", true), ("br", false)] {
+        let sent = json!({ "tags": [sent] }).to_string();
+        assert_eq!(arguments.validate(&sent).is_ok(), is_valid, "{sent}");
+    }
+}
+
 #[test]
 fn the_root_of_an_input_is_a_plain_object() {
     let (contract, notes) = input(&json!({ "properties": { "a": { "type": "string" } } }));

@@ -191,6 +191,38 @@ pub fn drop_faults(schema: &mut Value) -> bool {
     has_faults
 }
 
+/// Writes `\<` and `\>` in patterns as the characters that they are to JavaScript. To our engine they are ends of a word, and clients
+/// that read patterns strictly refuse them.
+pub fn plain_patterns(schema: &mut Value, lowered: &mut RewriteReport) {
+    let Value::Object(members) = schema else {
+        return;
+    };
+    each_inside_mut(members, &mut |schema| plain_patterns(schema, lowered));
+    if let Some(Value::String(pattern)) = members.get_mut("pattern")
+        && let Some(plain) = without_escaped_angles(pattern)
+    {
+        *pattern = plain;
+        lowered.tell("`\\<` and `\\>` in patterns are written `<` and `>`");
+    }
+}
+
+/// Returns the pattern with `<` and `>` as they are, if one has a backslash in front.
+fn without_escaped_angles(pattern: &str) -> Option<String> {
+    let mut plain = String::with_capacity(pattern.len());
+    let mut characters = pattern.chars();
+    while let Some(character) = characters.next() {
+        match (character, characters.clone().next()) {
+            ('\\', Some('<' | '>')) => {}
+            ('\\', Some(escaped)) => {
+                plain.extend(['\\', escaped]);
+                characters.next();
+            }
+            _ => plain.push(character),
+        }
+    }
+    (plain.len() < pattern.len()).then_some(plain)
+}
+
 /// Writes properties that take anything, or nothing, as objects.
 pub fn plain_properties(schema: &mut Value, lowered: &mut RewriteReport) {
     let Value::Object(members) = schema else {

@@ -34,6 +34,7 @@ pub(super) fn input(
         Some(schema) => dialect::translate(schema).map_err(refused)?,
         None => json!({}),
     };
+    rewrite::plain_patterns(&mut schema, report);
     rewrite::root(&mut schema, report).map_err(refused)?;
     if !rewrite::has_few_alternatives(&schema) {
         return Err(refused(
@@ -108,6 +109,7 @@ pub(super) fn output(
         report.tell(MENDED);
     }
     let mut schema = dialect::translate(schema).map_err(refused)?;
+    rewrite::plain_patterns(&mut schema, report);
     rewrite::plain_properties(&mut schema, report);
     if schema.get("type").is_some_and(|kind| kind == "object") {
         return Ok(Some(schema));
