@@ -396,6 +396,10 @@ fn hostile_schemas_are_refused_or_harmless() {
             json!({ "$schema": "http://json-schema.org/draft-07/schema#", "type": "object" }),
             "dialect",
         ),
+        (
+            json!({ "not": { "$schema": "http://json-schema.org/draft-07/schema#", "$ref": "#/$defs/a", "maxLength": 2 }, "$defs": { "a": {} } }),
+            "dialect",
+        ),
         (json!({ "$ref": "https://example.com/schema" }), ""),
         (json!({ "$ref": "file:///etc/passwd" }), ""),
         (json!({ "$ref": "#" }), "itself"),

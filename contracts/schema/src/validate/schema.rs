@@ -10,6 +10,7 @@ use crate::{
     keyword::SCHEMA,
     reference::resolve,
     schema::{DIALECT, beside_null},
+    walk::each_inside,
 };
 
 const DEPTH_MAX: usize = 64;
@@ -19,19 +20,29 @@ pub(super) fn check(schema: &Value) -> Result<SchemaCost, String> {
     if !matches!(schema, Value::Object(_) | Value::Bool(_)) {
         return Err("a JSON Schema is an object or a boolean".to_owned());
     }
-    if let Some(dialect) = schema.get(SCHEMA) {
-        let known = dialect
-            .as_str()
-            .is_some_and(|dialect| dialect.trim_end_matches('#') == DIALECT);
-        if !known {
-            let dialect = dialect.to_string();
-            let shown = shorten(&dialect, 200);
-            return Err(format!("unsupported dialect {shown}: only {DIALECT} is"));
-        }
-    }
     let mut nodes = 0;
     bounded(schema, 0, &mut nodes)?;
+    if let Some(dialect) = other_dialect(schema) {
+        let dialect = dialect.to_string();
+        let shown = shorten(&dialect, 200);
+        return Err(format!("unsupported dialect {shown}: only {DIALECT} is"));
+    }
     SchemaCost::measure(schema)
+}
+
+/// Returns the first `$schema` that names another dialect. The validator reads a schema inside by its own dialect, and nothing
+/// else here does.
+fn other_dialect(schema: &Value) -> Option<&Value> {
+    let members = schema.as_object()?;
+    let is_known = |dialect: &Value| {
+        let stated = dialect.as_str();
+        stated.is_some_and(|stated| stated.trim_end_matches('#') == DIALECT)
+    };
+    let mut found = members.get(SCHEMA).filter(|dialect| !is_known(dialect));
+    each_inside(members, &mut |inner| {
+        found = found.or_else(|| other_dialect(inner));
+    });
+    found
 }
 
 /// Returns the schema of the members of an object or a list: references are followed, and `null` is ignored.
