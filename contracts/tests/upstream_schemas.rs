@@ -331,6 +331,37 @@ fn references_between_documents_inside_are_addresses() {
     }
 }
 
+/// Generators name the dialect of each schema that they write, and servers put those together.
+#[test]
+fn a_part_may_name_the_dialect_that_the_whole_has() {
+    let of = |whole: Option<&str>, part: &str| {
+        let part = json!({ "$schema": part, "type": "string" });
+        let mut schema = json!({ "type": "object", "properties": { "value": part } });
+        if let Some(dialect) = whole {
+            schema["$schema"] = dialect.into();
+        }
+        tool(&schema).map(|tool| tool.input_schema.value())
+    };
+    let (newest, seventh) = (DRAFTS[4].0, "http://json-schema.org/draft-07/schema");
+    let seventh_too = format!("{seventh}#");
+    for (whole, part) in [
+        (None, newest),
+        (Some(newest), newest),
+        (Some(seventh), seventh_too.as_str()),
+    ] {
+        let schema = of(whole, part).unwrap_or_else(|why| panic!("{whole:?} {part}: {why}"));
+        assert_eq!(schema["properties"]["value"], json!({ "type": "string" }));
+    }
+    for (whole, part) in [
+        (None, seventh),
+        (Some(newest), seventh),
+        (Some(seventh), newest),
+    ] {
+        let why = of(whole, part).expect_err("it is of another dialect");
+        assert!(why.contains("dialect"), "{why}");
+    }
+}
+
 /// Some exporters name a schema by its path, and what is published may have it elsewhere.
 #[test]
 fn references_by_path_lead_on_where_schemas_are_moved() {

@@ -52,9 +52,10 @@ enum SchemaDialect {
 
 impl SchemaDialect {
     fn from_schema(schema: &Value) -> Result<Self, String> {
-        let Some(stated) = schema.get(SCHEMA) else {
-            return Ok(Self::Draft2020);
-        };
+        schema.get(SCHEMA).map_or(Ok(Self::Draft2020), Self::named)
+    }
+
+    fn named(stated: &Value) -> Result<Self, String> {
         let stated = stated.as_str().unwrap_or_default();
         let known = stated
             .trim_end_matches('#')
@@ -207,7 +208,7 @@ impl DialectTranslator<'_> {
     ) -> Result<(), String> {
         let at = below(old, keyword);
         match keyword {
-            SCHEMA if old.is_empty() || self.root.get(SCHEMA) == Some(value) => {}
+            SCHEMA if SchemaDialect::named(value) == Ok(self.dialect) => {}
             SCHEMA => return Err(format!("a schema inside is of another dialect, at {at}")),
             "id" if self.dialect == SchemaDialect::Draft4 && value.is_string() => {}
             ID | ANCHOR | DYNAMIC_ANCHOR | "$recursiveAnchor" | "$vocabulary" => {}
