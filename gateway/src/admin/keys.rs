@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 
 use super::{
     AdminProblem, Answer, Ask,
-    problem::{JsonBody, PathParams, read_nullable_object, read_object},
+    problem::{JsonBody, PathParams, read_nullable_object},
     staff::AdminPrincipal,
 };
 use crate::{
@@ -15,6 +15,7 @@ use crate::{
         operations::keys::{self, KeyRequest, KeyView, MadeKey},
     },
     identity::{AccessList, KeyLimits},
+    wire::raw,
 };
 
 #[derive(Deserialize, ToSchema)]
@@ -33,7 +34,7 @@ pub(super) struct NewKey {
     /// agent may use.
     #[schema(max_length = 32, pattern = "^[a-z][a-z0-9-]*$")]
     view: Option<String>,
-    #[serde(default, deserialize_with = "read_object")]
+    #[serde(default, deserialize_with = "raw::object")]
     limits: KeyLimits,
     /// Left out: it does not expire.
     #[schema(minimum = 1, maximum = 315360000)]

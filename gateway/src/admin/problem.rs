@@ -1,6 +1,6 @@
 //! Refusals as RFC 9457 problem documents.
 
-use std::{fmt, future::Future, marker::PhantomData, time::Duration};
+use std::{future::Future, time::Duration};
 
 use axum::{
     Json,
@@ -12,15 +12,15 @@ use axum::{
     http::{HeaderValue, StatusCode, header, request::Parts},
     response::{IntoResponse, Response},
 };
-use serde::{
-    Deserialize, Deserializer, Serialize,
-    de::{DeserializeOwned, MapAccess, Visitor, value::MapAccessDeserializer},
-};
+use serde::{Deserialize, Deserializer, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 use weir_state::StateError;
 use weir_text::shorten;
 
-use crate::control::operations::{FailureKind, OperationError};
+use crate::{
+    control::operations::{FailureKind, OperationError},
+    wire::raw,
+};
 
 /// The bound on a name in a refusal.
 pub(super) const NAME_MAX_CHARS: usize = 64;
@@ -188,15 +188,13 @@ pub(super) async fn read_json<T: DeserializeOwned>(request: Request) -> Result<T
     Ok(body)
 }
 
-/// A body that is an object. Serde reads a struct from a list too, member by member, which no description of a body has.
+/// A body that is an object, and none of the lists that serde would read as one.
 struct JsonObject<T>(T);
 
-/// Reads a member of a body that is an object too.
-pub(super) fn read_object<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
-    deserializer: D,
-) -> Result<T, D::Error> {
-    let JsonObject(object) = JsonObject::deserialize(deserializer)?;
-    Ok(object)
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for JsonObject<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        raw::object(deserializer).map(Self)
+    }
 }
 
 /// Reads a member of a body that is an object or null.
@@ -205,26 +203,6 @@ pub(super) fn read_nullable_object<'de, D: Deserializer<'de>, T: Deserialize<'de
 ) -> Result<Option<T>, D::Error> {
     let object = Option::<JsonObject<T>>::deserialize(deserializer)?;
     Ok(object.map(|JsonObject(object)| object))
-}
-
-struct ObjectVisitor<T>(PhantomData<T>);
-
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for JsonObject<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(ObjectVisitor(PhantomData))
-    }
-}
-
-impl<'de, T: Deserialize<'de>> Visitor<'de> for ObjectVisitor<T> {
-    type Value = JsonObject<T>;
-
-    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, members: A) -> Result<Self::Value, A::Error> {
-        T::deserialize(MapAccessDeserializer::new(members)).map(JsonObject)
-    }
 }
 
 impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for PathParams<T> {
