@@ -41,6 +41,7 @@ use std::{
 use anyhow::Context as _;
 use axum::{
     Router,
+    body::HttpBody as _,
     extract::{DefaultBodyLimit, Request, State as Shared},
     http::{StatusCode, Uri},
     middleware::{Next, from_fn, from_fn_with_state},
@@ -72,7 +73,7 @@ use crate::{
     identity::{MintedSecret, SecretKind, now_ms},
     serving::ServingGateway,
     transport::{
-        front_door::{FrontDoor, is_by_address},
+        front_door::{COMPRESSED, FrontDoor, is_by_address, is_compressed},
         http::{
             connections::{ListenerBounds, serve as serve_connections},
             metrics,
@@ -245,7 +246,7 @@ fn router(admin: &Arc<AdminContext>, local: SocketAddr) -> Router {
         .merge(scrape)
 }
 
-/// Checks Host and Origin, whatever the route.
+/// Checks Host and Origin, whatever the route, and that a body is what it seems: a file would be kept as it was compressed.
 async fn visit(Shared(admin): Ask, request: Request, next: Next) -> Response {
     let (head, body) = request.into_parts();
     let path = head.uri.path();
@@ -255,6 +256,9 @@ async fn visit(Shared(admin): Ask, request: Request, next: Next) -> Response {
         false => admin.door.visit(&head, || path.to_owned()).err(),
     };
     match refused {
+        None if is_compressed(&head.headers) && !body.is_end_stream() => {
+            AdminProblem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, COMPRESSED).into_response()
+        }
         None => next.run(Request::from_parts(head, body)).await,
         Some(error) => {
             let status = StatusCode::from_u16(error.status).unwrap_or(StatusCode::FORBIDDEN);

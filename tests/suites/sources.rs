@@ -491,6 +491,13 @@ async fn a_file_is_put_in_whole_or_not_at_all() {
         let detail = format!("there is no folder `{folder}`, and none is made");
         assert_eq!((status, &refused["detail"]), (404, &json!(detail)));
     }
+    let packed = editor
+        .request("PUT", path)
+        .header("content-encoding", "gzip");
+    let refused = packed.body("\x1f\u{8b}").send().await.expect("an answer");
+    assert_eq!(refused.status(), 415, "it would be kept as it came");
+    let refused = refused.text().await.expect("text");
+    assert!(refused.contains("must not be compressed"), "{refused}");
     let long = format!("/v1/files/data/{}.csv", "x".repeat(300));
     let (status, refused) = editor.ask("PUT", &long, new).await;
     let detail = refused["detail"].as_str().unwrap_or_default();

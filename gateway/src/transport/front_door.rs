@@ -25,7 +25,10 @@ use hyper::body::Body as _;
 use weir_audit::RefusedWhat;
 use weir_text::shorten;
 
-pub(crate) use self::access::is_by_address;
+pub(crate) use self::{
+    access::is_by_address,
+    body::{COMPRESSED, is_compressed},
+};
 pub(super) use self::{
     access::is_own,
     body::{RefusedBody, read_of_unknown_caller},

@@ -61,8 +61,9 @@ fn make_document() -> Value {
     document
 }
 
-/// Adds what no handler describes, since it happens before: a body that comes too late (408), a name in a path that is no
-/// UTF-8 (400), and a POST that carries an `Idempotency-Key`, which may be wrong (400) or of a request that has not ended (409).
+/// Adds what no handler describes, since it happens before: a body that comes too late (408) or compressed (415), a name in a path
+/// that is no UTF-8 (400), and a POST that carries an `Idempotency-Key`, which may be wrong (400) or of a request that has not
+/// ended (409).
 fn describe_layers(document: &mut Value) {
     let problem = json!({
         "description": "",
@@ -80,7 +81,7 @@ fn describe_layers(document: &mut Value) {
         for (method, operation) in item.as_object_mut().expect("an object") {
             let mut statuses = Vec::new();
             if operation.get("requestBody").is_some() {
-                statuses.push("408");
+                statuses.extend(["408", "415"]);
             }
             // A POST may carry a wrong `Idempotency-Key`, and a path what is no UTF-8.
             if method == "post" || path.contains('{') {

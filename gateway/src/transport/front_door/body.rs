@@ -17,6 +17,9 @@ use crate::{
     wire::RpcError,
 };
 
+/// The refusal of a compressed body.
+pub(crate) const COMPRESSED: &str = "the body must not be compressed (Content-Encoding)";
+
 /// The bounds on a body before its caller is known: only this much of it is read, within a short time.
 const UNKNOWN_CALLER_BYTES_MAX: usize = 64 << 10;
 const UNKNOWN_CALLER_ARRIVAL_MAX: Duration = Duration::from_millis(250);
@@ -285,17 +288,16 @@ fn content_type(headers: &HeaderMap) -> Result<(), RpcError> {
             "the Content-Type must be application/json, in UTF-8",
         ));
     }
-    let encoded = headers
-        .get_all(header::CONTENT_ENCODING)
-        .iter()
-        .any(|value| value != "identity");
-    match encoded {
-        true => Err(RpcError::refused(
-            415,
-            "the body must not be compressed (Content-Encoding)",
-        )),
+    match is_compressed(headers) {
+        true => Err(RpcError::refused(415, COMPRESSED)),
         false => Ok(()),
     }
+}
+
+/// Returns `true` if the body is another one than it seems. None is unpacked.
+pub(crate) fn is_compressed(headers: &HeaderMap) -> bool {
+    let mut encodings = headers.get_all(header::CONTENT_ENCODING).iter();
+    encodings.any(|value| value != "identity")
 }
 
 /// Returns `true` for `application/json`, which must be UTF-8 if it names a charset.
