@@ -105,7 +105,7 @@ fn name_folder(root: &OpenRoot, path: &RootedPath, error: ConnectionError) -> Co
         "there is no folder `{}`, and none is made",
         folder.display()
     );
-    ConnectionError { message, ..error }.field("path")
+    ConnectionError { message, ..error }
 }
 
 fn changed() -> ConnectionError {
