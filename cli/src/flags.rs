@@ -94,12 +94,12 @@ pub(super) fn command(name: &str, description: &str, schema: &Value, cli: &Value
         (
             "arguments",
             "JSON",
-            "All arguments as one JSON object; flags come over them",
+            "All arguments as one JSON object; flags override them",
         ),
         (
             "input",
             "FILE",
-            "A file with all arguments as one JSON object, `-` for stdin; flags come over them",
+            "A file with all arguments as one JSON object, `-` for stdin; flags override them",
         ),
     ] {
         if schema["properties"].get(whole).is_none() {
@@ -658,7 +658,7 @@ mod tests {
         assert_eq!(
             merged,
             json!({ "environment": "prod", "count": 1 }),
-            "flags come over it"
+            "flags override it"
         );
         std::fs::remove_file(&file).expect("removed");
         let matches = command("tool", "A tool.", &schema, &Value::Null)

@@ -272,12 +272,12 @@ fn print_details(plugin: &Value) {
         if grants.is_empty() { "none" } else { &grants }
     );
     println!(
-        "  generation  {}, after {} swaps",
+        "  generation  {} (swaps: {})",
         cell(&plugin["generation"]),
         cell(&plugin["swaps"])
     );
     println!(
-        "  calls       {}, of them {} failed",
+        "  calls       {} ({} of them failed)",
         cell(&plugin["calls"]),
         cell(&plugin["failures"])
     );

@@ -656,7 +656,7 @@ async fn search_finds_what_the_caller_sees_and_calls_are_the_tools_own() {
     );
     let reply = bob.list().await.0[0]["description"].to_string();
     assert!(
-        reply.contains("There are 1 tools, of fields.") && !reply.contains("airports"),
+        reply.contains("There is 1 tool, of fields.") && !reply.contains("airports"),
         "{reply}"
     );
     let call = async |name: &str| {

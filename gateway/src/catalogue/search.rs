@@ -52,10 +52,13 @@ impl CatalogueSearch {
         } else {
             ""
         };
+        let amount = match tools.len() {
+            1 => "There is 1 tool".to_owned(),
+            count => format!("There are {count} tools"),
+        };
         let description = format!(
             "Finds tools by what they do, best first, each with its name, description, inputSchema and \
-             outputSchema. A tool with `weak` shares few words with the query. Call one with {CALL_TOOL}. There are {} tools, of {}{more}.",
-            tools.len(),
+             outputSchema. A tool with `weak` shares few words with the query. Call one with {CALL_TOOL}. {amount}, of {}{more}.",
             named.join(", ")
         );
         let listed = ListShape::ALL.map(|shape| written(&description, read_only, shape));
