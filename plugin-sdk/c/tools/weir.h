@@ -58,7 +58,7 @@ extern const weir_plugin weir_this_plugin;
 
 /* ---- arguments ---- */
 
-/* What to read them with stands in json.h. No text holds a 0: a call whose arguments have one in a text is refused before
+/* json.h has what reads them. No text holds a 0: a call whose arguments have one in a text is refused before
    the tool runs. */
 weir_value weir_argument(weir_call *call, const char *name);
 /* Ends with 0 and lives as long as the call; "" where there is no text. */

@@ -26,7 +26,7 @@ const make = (schema, keywords, options = {}, inside = {}) => {
     if (name === "default") type.default = held(value);
     else if (CLI.includes(name)) type.cli[name] = value;
     else if (COMMON.includes(name) || keywords.includes(name)) schema[name] = value;
-    else throw new TypeError(`\`${name}\` is no option of this type; it has ${[...keywords, ...COMMON, "default", ...CLI].join(", ")}`);
+    else throw new TypeError(`\`${name}\` is not an option of this type; it has ${[...keywords, ...COMMON, "default", ...CLI].join(", ")}`);
   }
   return type;
 };
@@ -70,7 +70,7 @@ const typed = (type, what) => {
   const holding = { choice, list, set, map, record, anyOf, optional };
   const meant = (of) => Object.keys(of).find((name) => of[name] === type);
   const instead = meant(holding) ? `${meant(holding)}(…)` : `${meant(bare) ?? "text"}()`;
-  throw new TypeError(`${what} is no type; write \`${instead}\``);
+  throw new TypeError(`${what} is not a type; write \`${instead}\``);
 };
 
 const isAnything = (type) => Object.keys(type.schema).length === 0;
@@ -146,7 +146,7 @@ export const tool = (given) => {
   const { name, title, description, parameters = {}, returns, run, requests = [], task, ...hints } = given;
   const known = ["readOnly", "destructive", "idempotent", "openWorld"];
   for (const hint of Object.keys(hints)) {
-    if (!known.includes(hint)) throw new TypeError(`\`${hint}\` is no option of a tool; it has ${known.join(", ")}, task`);
+    if (!known.includes(hint)) throw new TypeError(`\`${hint}\` is not an option of a tool; it has ${known.join(", ")}, task`);
   }
   const definition = { name };
   const documented = paragraphs(description);
@@ -370,7 +370,7 @@ export const plugin = ({ name, version, tools }) => {
   }
   if (!Array.isArray(tools)) throw new TypeError("`tools` is a list: write `tools: [deploy]`");
   const other = tools.findIndex((each) => !each?.definition);
-  if (other >= 0) throw new TypeError(`\`tools[${other}]\` is no tool: write \`const deploy = tool({ … })\``);
+  if (other >= 0) throw new TypeError(`\`tools[${other}]\` is not a tool: write \`const deploy = tool({ … })\``);
   const byName = new Map(tools.map((each) => [each.definition.name, each]));
   if (byName.size !== tools.length) throw new TypeError("two tools have one name");
   const requests = [...new Set(tools.flatMap((each) => each.requests))].sort();

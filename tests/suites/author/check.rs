@@ -111,7 +111,7 @@ fn a_fault_in_javascript_has_its_file_and_line() {
         (
             format!("{HEAD}{TOOL}{}", EXPORT.replace("[greet]", "[greet, {}]")),
             words,
-            "`tools[1]` is no tool",
+            "`tools[1]` is not a tool",
         ),
         (
             format!("{HEAD}{TOOL}{}", EXPORT.replace("version", "versions")),

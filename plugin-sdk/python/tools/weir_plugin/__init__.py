@@ -259,7 +259,7 @@ def plugin(name, version, *tools):
     by_name = {}
     for each in tools:
         if not isinstance(each, Tool):
-            raise TypeError(f"`{getattr(each, '__name__', each)}` is no tool; write `@tool` above the function")
+            raise TypeError(f"`{getattr(each, '__name__', each)}` is not a tool; write `@tool` above the function")
         if by_name.setdefault(each.definition["name"], each) is not each:
             raise TypeError(f"two tools have the name `{each.definition['name']}`")
     requests = sorted({request for each in tools for request in each.requests})

@@ -1,4 +1,4 @@
-"""What stands behind a type in `Annotated[…]`: bounds and words of a schema, and how `weir call` takes a parameter.
+"""The marks behind a type in `Annotated[…]`: bounds and words of a schema, and how `weir call` takes a parameter.
 
 Those of `annotated_types` and of pydantic mean the same. Markers of other libraries say nothing of a schema: they are ignored, with
 a warning.
@@ -83,7 +83,7 @@ def mark(schema, found, place=""):
 
 
 def refuse_field(name, default):
-    """pydantic takes what stands behind `=` for more than a default. A function would be given it as it is."""
+    """pydantic takes a value behind `=` for more than a default. A function would be given it as it is."""
     if type(default).__name__ == "FieldInfo":
         raise TypeError(f"`{name}`: write `Annotated[…, Field(…)]` for the type, and the default alone behind `=`")
 
@@ -117,7 +117,7 @@ def _said(marker):
     if name == "FieldInfo":
         unset = type(marker.default).__name__ in ("UndefinedType", "PydanticUndefinedType") or marker.default is ...
         if not unset or marker.default_factory:
-            raise TypeError("a default stands behind `=`, not in `Field(…)`")
+            raise TypeError("a default is written behind `=`, not in `Field(…)`")
     for inner in getattr(marker, "metadata", ()):
         pairs += _said(inner) if _is_known(inner) else []
     return [(attribute, value) for attribute, value in pairs if value is not None and value is not False]

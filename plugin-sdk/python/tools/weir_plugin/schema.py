@@ -181,7 +181,7 @@ class Writer:
             if is_choice:
                 schema["propertyNames"] = names
             if names.get("type") != "string":
-                raise TypeError(f"the keys of `{hint}` are no texts: a JSON object has no others")
+                raise TypeError(f"the keys of `{hint}` are not texts: a JSON object has only such keys")
             values = self._nullable(arguments[1])
             return {**schema, "additionalProperties": values} if values else schema
         if origin is typing.Literal:
@@ -215,7 +215,7 @@ class Writer:
             word = _TYPES.get(type(value)) or (
                 "string" if isinstance(value, str) else "integer" if isinstance(value, int) else None)
             if word is None:
-                raise TypeError(f"`{value!r}` of `{hint}` is no text, whole number, True, False or None")
+                raise TypeError(f"`{value!r}` of `{hint}` is not a text, whole number, True, False or None")
             if word not in words:
                 words.append(word)
         return {"type": words[0] if len(words) == 1 else words, "enum": values}
