@@ -16,7 +16,7 @@ typedef struct {
     /* A whole JSON Schema instead of `type` and its bounds, for lists and records. */
     const char *schema;
     const char *description;
-    unsigned min_length, max_length; /* texts; 0: not said */
+    unsigned min_length, max_length; /* texts; 0: not set */
     const char *minimum, *maximum;   /* numbers, as JSON */
     const char *default_json;
     bool optional;
@@ -82,7 +82,7 @@ void weir_content(weir_call *call, const char *json);
 bool weir_ask(weir_call *call, const char *requests, const char *state);
 /* There is nothing of that kind. */
 bool weir_nothing(weir_call *call);
-/* Says no: a reason for programs, a sentence for the caller. `field` may be NULL; 0: no time to wait is said. */
+/* Refuses: a reason for programs, a sentence for the caller. `field` may be NULL; 0: no time to wait is given. */
 bool weir_refuse(weir_call *call, const char *reason, const char *sentence, const char *field, unsigned retry_after_ms);
 
 /* ---- the outside; sql, http and files are in toolbox.h ---- */

@@ -316,7 +316,7 @@ const recordOf = (thrown) => {
   // a code of its own, and is no record.
   const refused = thrown?.payload ?? (thrown instanceof Error ? undefined : thrown);
   if (typeof refused?.code === "string" && typeof refused.message === "string") return refused;
-  // Nobody looked whether the text holds a secret: it goes to the log alone.
+  // The text may contain a secret, so it goes to the log alone.
   logOf.write("error", `The tool failed: ${described(thrown)}`, LOG_ONLY);
   return error("internal", "The tool failed; its operator finds the reason in the log.");
 };

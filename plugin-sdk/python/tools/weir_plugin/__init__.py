@@ -285,7 +285,7 @@ def plugin(name, version, *tools):
             except Err:
                 raise
             except Exception as error:
-                # Nobody looked whether the text holds a secret: it goes to the log alone.
+                # The text may contain a secret, so it goes to the log alone.
                 _log.write("error", f"The tool failed: {described(error)}", LOG_ONLY)
                 message = "The tool failed; its operator finds the reason in the log."
                 raise Err(_Error("internal", message, None, None, None)) from None

@@ -15,16 +15,16 @@ const fail = (code, message, field) => {
   throw { code, message, field };
 };
 
-// Anything thrown that is not an error record would trap, and a trap says nothing: every export is guarded.
+// Anything thrown that is not an error record would trap without a reason, so every export is guarded.
 const guard = (f) => (...args) => {
   try {
     return f(...args);
   } catch (error) {
-    // What a call of the host has refused comes as an `Error` that carries the record.
-    // Any other `Error` may have a code of its own, and is no record.
+    // A refusal by the host comes as an `Error` that carries the record.
+    // Any other `Error` may have a code of its own, and is not a record.
     const record = error?.payload ?? (error instanceof Error ? undefined : error);
     if (typeof record?.code === "string" && typeof record.message === "string") throw record;
-    // Nobody looked whether the text holds a secret: callers who listen to the log do not hear a line with this field.
+    // The text may contain a secret: with this field, callers who listen to the log do not get the line.
     log.write("error", `${error}\n${error?.stack ?? ""}`, '{"weir.log_only":true}');
     throw { code: "internal", message: "The adapter failed; its operator finds the reason in the log." };
   }

@@ -37,8 +37,8 @@ def guard(function):
         except Err:
             raise
         except Exception as error:
-            # Only what needs no source lines: a component has no files, and looking for them would trap. Nobody looked whether
-            # the text holds a secret: callers who listen to the log do not hear a line with this field.
+            # A traceback would look for source files, which a component does not have, and trap. The text may contain a secret:
+            # with this field, callers who listen to the log do not get the line.
             log.write("error", f"{type(error).__name__}: {error}", '{"weir.log_only":true}')
             message = "The adapter failed; its operator finds the reason in the log."
             raise failure("internal", message) from None
