@@ -488,7 +488,7 @@ async fn a_file_is_put_in_whole_or_not_at_all() {
     ] {
         let path = format!("/v1/files/data/{below}");
         let (status, refused) = editor.ask("PUT", &path, new).await;
-        let detail = format!("there is no folder `{folder}`, and none is made");
+        let detail = format!("there is no folder `{folder}`, and it is not made");
         assert_eq!((status, &refused["detail"]), (404, &json!(detail)));
     }
     let packed = editor

@@ -185,7 +185,7 @@ impl SchemaLifter<'_> {
         let members = match schema {
             Value::Bool(_) => return Ok(schema.clone()),
             Value::Object(members) => members,
-            _ => return Err("a schema is no object".to_owned()),
+            _ => return Err("a schema is not an object".to_owned()),
         };
         if let Some(keyword) = REFUSED
             .iter()

@@ -234,7 +234,7 @@ fn check_host(uri: &str) -> Result<(), RefusedEntry> {
         true => Ok(()),
         false => Err(RefusedEntry::new(
             "/detail",
-            "its URI has a host or a port that is none, and clients refuse a list for it",
+            "its URI has a host or a port that is not valid, and clients refuse a whole list for it",
         )
         .hint("ask its maker for a valid URI")),
     }

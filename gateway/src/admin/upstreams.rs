@@ -135,7 +135,7 @@ fn check_headers(headers: &BTreeMap<String, String>) -> Answer<()> {
     for (name, value) in headers {
         let shown = shorten(name, NAME_MAX_CHARS);
         if HeaderName::from_bytes(name.as_bytes()).is_err() {
-            let detail = format!("`headers`: `{shown}` is no name of a header");
+            let detail = format!("`headers`: `{shown}` is not the name of a header");
             return Err(AdminProblem::invalid(detail));
         }
         if HeaderValue::from_str(value).is_err() {

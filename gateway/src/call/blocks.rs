@@ -173,11 +173,11 @@ pub(super) fn check(block: &Value) -> Result<(), String> {
 /// those of the Python SDK read addresses.
 fn check_members(block: &Value) -> Result<(), String> {
     let base64 = |of: &Value, name: &str| match of.get(name).and_then(Value::as_str) {
-        Some(data) if !is_base64(data) => Err(format!("its `{name}` is no base64")),
+        Some(data) if !is_base64(data) => Err(format!("its `{name}` is not base64")),
         _ => Ok(()),
     };
     let address = |of: &Value| match of.get("uri").and_then(Value::as_str) {
-        Some(uri) if Url::parse(uri).is_err() => Err("its `uri` is no whole URI".to_owned()),
+        Some(uri) if Url::parse(uri).is_err() => Err("its `uri` is not a whole URI".to_owned()),
         _ => Ok(()),
     };
     match block.get("type").and_then(Value::as_str) {
@@ -188,7 +188,7 @@ fn check_members(block: &Value) -> Result<(), String> {
             address(resource)?;
             match resource.get("text") {
                 Some(Value::String(_)) => Ok(()),
-                Some(_) => Err("the `text` of its `resource` is none".to_owned()),
+                Some(_) => Err("the `text` of its `resource` is not a text".to_owned()),
                 None => base64(resource, "blob"),
             }
         }
@@ -252,15 +252,15 @@ mod tests {
         for (block, what) in [
             (
                 json!({ "type": "image", "data": "no base64", "mimeType": "image/png" }),
-                "its `data` is no base64",
+                "its `data` is not base64",
             ),
             (
                 json!({ "type": "audio", "data": "AA=", "mimeType": "audio/wav" }),
-                "its `data` is no base64",
+                "its `data` is not base64",
             ),
-            (blob("!"), "its `blob` is no base64"),
-            (link("m+docs/readme.md"), "its `uri` is no whole URI"),
-            (link("m+https://exa mple/"), "its `uri` is no whole URI"),
+            (blob("!"), "its `blob` is not base64"),
+            (link("m+docs/readme.md"), "its `uri` is not a whole URI"),
+            (link("m+https://exa mple/"), "its `uri` is not a whole URI"),
         ] {
             let (passed, odd) = passed_on(json!([block])).expect("one block");
             assert_eq!(passed, [text(&block.to_string())]);

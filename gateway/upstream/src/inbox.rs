@@ -437,7 +437,7 @@ impl UpstreamInbox {
             "an answer that is JSON",
             cause,
         )
-        .step("report it to the server's author; NaN and Infinity are none of JSON's numbers");
+        .step("report it to the server's author; NaN and Infinity are not numbers of JSON");
         self.fail(id, failure.into());
     }
 

@@ -315,11 +315,11 @@ async fn a_look_with_headers_that_are_none_is_the_fault_of_the_request() {
     for (look, named) in [
         (
             json!({"url": url, "headers": {"a\r\nb": "x"}}),
-            "is no name of a header",
+            "is not the name of a header",
         ),
         (
             json!({"url": url, "headers": {"": "x"}}),
-            "is no name of a header",
+            "is not the name of a header",
         ),
         (
             json!({"url": url, "headers": {"x-one": "a\r\nx-two: b"}}),

@@ -102,7 +102,7 @@ fn name_folder(root: &OpenRoot, path: &RootedPath, error: ConnectionError) -> Co
         return error;
     };
     let message = format!(
-        "there is no folder `{}`, and none is made",
+        "there is no folder `{}`, and it is not made",
         folder.display()
     );
     ConnectionError { message, ..error }
