@@ -194,6 +194,11 @@ fn each_dialect_means_the_same_in_the_newest() {
             vec![(json!(1), true), (json!("a"), false)],
         ),
         (
+            0,
+            json!({ "$ref": "https://example.org/own" }),
+            vec![(json!("a"), true), (json!(1), false)],
+        ),
+        (
             2,
             json!({ "$ref": "https://example.org/own" }),
             vec![(json!("a"), true), (json!(1), false)],

@@ -12,8 +12,8 @@ pub use self::pattern::check as check_pattern;
 use crate::{
     cost,
     json::{self, JsonFault},
-    keyword::{ID, REFERENCES},
-    reference::joined,
+    keyword::REFERENCES,
+    reference::{id_keyword, joined},
     walk::try_each_inside_at,
 };
 
@@ -52,19 +52,19 @@ pub fn check(text: &str, bounds: &SchemaLimits) -> Result<(), String> {
         ));
     }
     let value = read(text)?;
+    let id = id_keyword(&value);
     let mut ids = BTreeSet::new();
-    visit(&value, &mut String::new(), "", &mut |schema, _, base| {
-        if schema.get(ID).is_some_and(Value::is_string) {
+    let root = (&mut String::new(), "");
+    visit(&value, id, root, &mut |schema, _, base| {
+        if schema.get(id).is_some_and(Value::is_string) {
             ids.insert(base.to_owned());
         }
         Ok(())
     })?;
-    visit(
-        &value,
-        &mut String::new(),
-        "",
-        &mut |schema, place, base| judge(schema, (place, base), &ids, bounds),
-    )?;
+    let root = (&mut String::new(), "");
+    visit(&value, id, root, &mut |schema, place, base| {
+        judge(schema, (place, base), &ids, bounds)
+    })?;
     cost::check(&value)?;
     compile(&value)
 }
@@ -126,24 +126,24 @@ fn judge(
 }
 
 /// Calls `judge` for the schema and every schema inside, not for values that only look like one, with its place and the address
-/// that its references start from. `base` is the address of the schema around it.
+/// that its references start from. `id` is the keyword with an address, and `base` the address of the schema around it.
 fn visit(
     schema: &Value,
-    place: &mut String,
-    base: &str,
+    id: &str,
+    (place, base): (&mut String, &str),
     judge: &mut dyn FnMut(&Value, &str, &str) -> Result<(), String>,
 ) -> Result<(), String> {
     let Value::Object(members) = schema else {
         return Ok(());
     };
-    let id = members.get(ID).and_then(Value::as_str);
-    let own = id
-        .filter(|id| !id.starts_with('#'))
-        .map(|id| joined(base, id));
+    let own = members.get(id).and_then(Value::as_str);
+    let own = own
+        .filter(|own| !own.starts_with('#'))
+        .map(|own| joined(base, own));
     let base = own.as_deref().unwrap_or(base);
     judge(schema, place, base)?;
     try_each_inside_at(members, place, &mut |schema, place| {
-        visit(schema, place, base, judge)
+        visit(schema, id, (place, base), judge)
     })
 }
 

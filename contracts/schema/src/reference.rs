@@ -146,6 +146,14 @@ pub(crate) fn joined(base: &str, reference: &str) -> String {
     address.map_or_else(|_| reference.to_owned(), |address| address.to_string())
 }
 
+/// Returns the keyword with the address of a schema, in the dialect of the whole document.
+pub(crate) fn id_keyword(root: &Value) -> &'static str {
+    match root.get(SCHEMA).and_then(Value::as_str) {
+        Some(dialect) if dialect.contains("json-schema.org/draft-04/") => "id",
+        _ => ID,
+    }
+}
+
 /// The names in a document, for a schema with many references.
 pub struct NamedSchemas<'s> {
     root: &'s Value,
@@ -168,11 +176,9 @@ pub struct NamedSchemas<'s> {
 impl<'s> NamedSchemas<'s> {
     /// Collects the names in a document.
     pub fn new(root: &'s Value) -> Self {
-        let dialect = root.get(SCHEMA).and_then(Value::as_str);
-        let is_oldest = dialect.is_some_and(|dialect| dialect.contains("draft-04"));
         let mut names = Self {
             root,
-            id: if is_oldest { "id" } else { ID },
+            id: id_keyword(root),
             anchors: HashMap::new(),
             dynamic_anchors: HashMap::new(),
             scoped_anchors: HashMap::new(),
