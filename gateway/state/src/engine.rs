@@ -226,12 +226,25 @@ impl<'q> StateQuery<'q> {
         self
     }
 
+    /// Refuses a text that PostgreSQL has none of, on either engine.
+    fn check(&self) -> Result<(), StateError> {
+        let has_nul = self.values.iter().any(|value| match value {
+            SqlValue::Text(text) => text.is_some_and(|text| text.contains('\0')),
+            SqlValue::Integer(_) | SqlValue::Bytes(_) => false,
+        });
+        match has_nul {
+            true => Err(StateError::NulText),
+            false => Ok(()),
+        }
+    }
+
     /// Runs a statement that changes rows, and returns how many it changed. Without a transaction of the caller's it is one
     /// of its own.
     pub(crate) async fn execute<'t>(
         self,
         target: impl Into<QueryTarget<'t>>,
     ) -> Result<u64, StateError> {
+        self.check()?;
         match target.into() {
             QueryTarget::Copy(_) => Err(only_copied()),
             QueryTarget::File(file) => Ok(bound!(sqlx::query::<Sqlite>(self.text), self.values)
@@ -264,6 +277,7 @@ impl<'q> StateQuery<'q> {
         self,
         target: impl Into<QueryTarget<'t>>,
     ) -> Result<Vec<R>, StateError> {
+        self.check()?;
         fetch!(self, target, fetch_all)
     }
 
@@ -271,6 +285,7 @@ impl<'q> StateQuery<'q> {
         self,
         target: impl Into<QueryTarget<'t>>,
     ) -> Result<Option<R>, StateError> {
+        self.check()?;
         fetch!(self, target, fetch_optional)
     }
 
@@ -278,6 +293,7 @@ impl<'q> StateQuery<'q> {
         self,
         target: impl Into<QueryTarget<'t>>,
     ) -> Result<R, StateError> {
+        self.check()?;
         fetch!(self, target, fetch_one)
     }
 

@@ -43,6 +43,9 @@ pub enum StateError {
     Moved(&'static str),
     #[error("there is no such {0}")]
     Unknown(&'static str),
+    /// A name or another text that no database keeps.
+    #[error("a text holds the character U+0000, which nothing kept has in its name")]
+    NulText,
     #[error("the state in {path}: {error}{step}", path = path.display(), step = next_step(&**error))]
     Open {
         path: PathBuf,

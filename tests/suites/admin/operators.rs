@@ -1,16 +1,13 @@
 //! Operators that are revoked: one stays.
 
 use serde_json::json;
-use weir_tests::Admin;
+use weir_tests::{Admin, Postgres};
 
 use crate::sample;
 
-/// Two operators that revoke each other at the same moment: one of them is refused, and can make another one.
-#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn of_two_operators_that_revoke_each_other_at_once_one_stays() {
-    let house = sample::house();
-    let _gateway = house.serve();
-    let mut admin = Admin::of(&house);
+/// Has two operators revoke each other at the same moment, several times. `admin` asks one gateway, and the other one the gateway at
+/// `other_url`: one of them is refused, and can make another one.
+async fn revoke_each_other(mut admin: Admin, other_url: &str) {
     let (_, listed) = admin.ask("GET", "/v1/admins", "").await;
     let mut id = listed[0]["id"].as_str().expect("an id").to_owned();
     for round in 0..10 {
@@ -19,8 +16,8 @@ async fn of_two_operators_that_revoke_each_other_at_once_one_stays() {
         assert_eq!(status, 201, "{made}");
         let other_id = made["id"].as_str().expect("an id").to_owned();
         let other = Admin {
+            url: other_url.to_owned(),
             key: made["key"].as_str().expect("a key").to_owned(),
-            ..admin.clone()
         };
         let (path, other_path) = (format!("/v1/admins/{id}"), format!("/v1/admins/{other_id}"));
         let ((mine, refusal), (theirs, other_refusal)) = tokio::join!(
@@ -33,8 +30,32 @@ async fn of_two_operators_that_revoke_each_other_at_once_one_stays() {
             "round {round}: {mine} {refusal}, {theirs} {other_refusal}"
         );
         if theirs == 204 {
-            (admin, id) = (other, other_id);
+            id = other_id;
+            admin.key = other.key;
         }
         assert_eq!(admin.ask("GET", "/v1/admins", "").await.0, 200);
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn of_two_operators_that_revoke_each_other_at_once_one_stays() {
+    let house = sample::house();
+    let _gateway = house.serve();
+    let admin = Admin::of(&house);
+    let url = admin.url.clone();
+    revoke_each_other(admin, &url).await;
+}
+
+/// The same at two gateways that share their state.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn of_two_operators_at_two_nodes_that_revoke_each_other_at_once_one_stays() {
+    let server = Postgres::start();
+    let shared = format!(
+        "[state]\nurl = \"{}\"\n[admin]\nlisten = \"127.0.0.1:0\"",
+        server.url()
+    );
+    let [first, second] = [(); 2].map(|()| sample::house().config(&shared));
+    let _gateways = (first.serve(), second.serve());
+    let other_url = std::fs::read_to_string(second.path().join("state/admin.url"));
+    revoke_each_other(Admin::of(&first), &other_url.expect("it serves")).await;
 }

@@ -7,7 +7,7 @@ use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpStream,
 };
-use weir_tests::{Admin, http, within};
+use weir_tests::{Admin, Postgres, http, within};
 
 use crate::sample;
 
@@ -437,4 +437,38 @@ async fn a_plugin_may_be_called_reload() {
     assert_eq!(admin.ask("PUT", path, large).await.0, 422);
     assert_eq!(admin.ask("POST", path, "").await.0, 200);
     assert_eq!(admin.ask("GET", path, "").await.0, 405);
+}
+
+/// PostgreSQL has no text with U+0000: what it cannot be asked is the fault of the request, and the state can be used.
+#[tokio::test]
+async fn a_name_that_no_database_has_is_refused_on_either_engine() {
+    let server = Postgres::start();
+    let shared = format!(
+        "[state]\nurl = \"{}\"\n[admin]\nlisten = \"127.0.0.1:0\"",
+        server.url()
+    );
+    for house in [sample::house(), sample::house().config(&shared)] {
+        let _gateway = house.serve();
+        let admin = Admin::of(&house);
+        let agreed = json!({"fingerprint": "x"}).to_string();
+        for (method, path, body) in [
+            ("GET", "/v1/drafts?contract=%00", ""),
+            ("GET", "/v1/drafts/%00", ""),
+            ("GET", "/v1/contracts/%00", ""),
+            ("GET", "/v1/contracts/airports/diff?from=%00&to=%00", ""),
+            ("DELETE", "/v1/keys/%00", ""),
+            ("DELETE", "/v1/sessions/%00", ""),
+            ("DELETE", "/v1/pins/%00/airports", ""),
+            ("GET", "/v1/approvals/%00", ""),
+            ("POST", "/v1/drafts/%00/publish", &agreed),
+            ("GET", "/v1/upstreams/%00/accounts", ""),
+        ] {
+            let (status, refused) = admin.ask(method, path, body).await;
+            let detail = refused["detail"].as_str().unwrap_or_default();
+            assert!(
+                status == 400 && detail.contains("U+0000"),
+                "{method} {path}: {status} {refused}"
+            );
+        }
+    }
 }
