@@ -33,7 +33,8 @@ const CHANGING: [&str; 7] = [
 /// The prefix of the routes that change builds, which nodes compile before they serve them.
 const BUILDS: &str = "/v1/plugins";
 
-/// The ends of those that change nothing.
+/// The prefix of the routes of contracts, and the ends of those that change nothing.
+const CONTRACTS: &str = "/v1/contracts/";
 const UNCHANGING: [&str; 2] = ["/preview", "/impact"];
 
 /// The processes that share the state, with the last change that each has taken over; none where the state is a file. Role:
@@ -54,10 +55,7 @@ pub(super) async fn await_nodes(
     next: Next,
 ) -> Response {
     let path = request.uri().path();
-    let changes = *request.method() != Method::GET
-        && *request.method() != Method::HEAD
-        && CHANGING.iter().any(|route| path.starts_with(route))
-        && !UNCHANGING.iter().any(|route| path.ends_with(route));
+    let changes = is_change(request.method(), path);
     let is_build = path.starts_with(BUILDS);
     let response = next.run(request).await;
     if !changes || !admin.state.is_shared() || !response.status().is_success() {
@@ -89,6 +87,17 @@ pub(super) async fn await_nodes(
     add_members(response, reach).await
 }
 
+/// Returns `true` for a request whose answer waits for all nodes.
+pub(super) fn is_change(method: &Method, path: &str) -> bool {
+    // A pin or a plugin may have the name of such a route.
+    let is_unchanging =
+        path.starts_with(CONTRACTS) && UNCHANGING.iter().any(|route| path.ends_with(route));
+    *method != Method::GET
+        && *method != Method::HEAD
+        && CHANGING.iter().any(|route| path.starts_with(route))
+        && !is_unchanging
+}
+
 /// Adds members to an answer that is an object, or that has no body.
 async fn add_members(response: Response, members: Value) -> Response {
     let (mut head, body) = response.into_parts();
@@ -112,4 +121,25 @@ async fn add_members(response: Response, members: Value) -> Response {
     let mut answer = (head.status, Json(object)).into_response();
     answer.headers_mut().extend(head.headers);
     answer
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_to_a_change_waits_whatever_its_name() {
+        for (method, path, waits) in [
+            (Method::POST, "/v1/contracts", true),
+            (Method::POST, "/v1/contracts/preview/retire", true),
+            (Method::PUT, "/v1/pins/bot/preview", true),
+            (Method::DELETE, "/v1/plugins/impact", true),
+            (Method::POST, "/v1/contracts/preview", false),
+            (Method::POST, "/v1/contracts/airports/impact", false),
+            (Method::GET, "/v1/keys", false),
+            (Method::POST, "/v1/calls", false),
+        ] {
+            assert_eq!(is_change(&method, path), waits, "{method} {path}");
+        }
+    }
 }

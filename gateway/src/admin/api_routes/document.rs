@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeSet, fs, path::Path};
 
+use axum::http::Method;
 use serde_json::{Value, json};
 use utoipa::{
     Modify, OpenApi,
@@ -13,7 +14,7 @@ use utoipa::{
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::{
-    admin::{retries, routes},
+    admin::{nodes, retries, routes},
     control::operations::stats::StatsEvent,
     telemetry::events::EndedCall,
 };
@@ -63,7 +64,7 @@ fn make_document() -> Value {
 
 /// Adds what no handler describes, since it happens before: a body that comes too late (408) or compressed (415), a name in a path
 /// that is no UTF-8 (400), and a POST that carries an `Idempotency-Key`, which may be wrong (400) or of a request that has not
-/// ended (409).
+/// ended (409). And what happens after it: the answer to a change says which nodes have it (200).
 fn describe_layers(document: &mut Value) {
     let problem = json!({
         "description": "",
@@ -98,8 +99,37 @@ fn describe_layers(document: &mut Value) {
             for status in statuses {
                 responses.entry(status).or_insert_with(|| problem.clone());
             }
+            let sent: Method = method.to_uppercase().parse().expect("a method");
+            if responses.contains_key("204") && nodes::is_change(&sent, path) {
+                responses.entry("200").or_insert_with(describe_reach);
+            }
         }
     }
+}
+
+/// Describes the answer to a change that has no other body, where several gateways share the state.
+fn describe_reach() -> Value {
+    let node = json!({
+        "type": "object",
+        "required": ["id", "name", "stops_ms"],
+        "properties": {
+            "id": { "type": "string" },
+            "name": { "type": "string" },
+            "stops_ms": { "type": "integer", "format": "int64" },
+        },
+    });
+    let reach = json!({
+        "type": "object",
+        "required": ["everywhere"],
+        "properties": {
+            "everywhere": { "type": "boolean", "description": "whether all nodes have taken the change over" },
+            "missing": { "type": "array", "items": node, "description": "those that may still serve without it" },
+        },
+    });
+    json!({
+        "description": "in place of 204, where several gateways share the state",
+        "content": { "application/json": { "schema": reach } },
+    })
 }
 
 /// Writes a parameter that takes several segments of a path as any other one: the document knows no such difference.
