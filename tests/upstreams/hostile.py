@@ -203,14 +203,15 @@ def run(request):
         if "inputResponses" in params:
             return answer(request, {"content": text(json.dumps([params["inputResponses"], params["requestState"]]))})
         form = {"type": "object", "properties": arguments.get("fields", {"sure": {"type": "boolean"}})}
-        question = {"method": "elicitation/create", "params": {"message": "Sure?", "requestedSchema": form}}
+        question = {"method": "elicitation/create",
+                    "params": {"message": arguments.get("message", "Sure?"), "requestedSchema": form}}
         return answer(request, {"resultType": "input_required", "inputRequests": {"sure": question},
                                 "requestState": "the server's own state"})
     if name == "inquire":
         write({"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "asking"}})
         form = {"type": "object", "properties": arguments.get("fields", {"sure": {"type": "boolean"}})}
         write({"jsonrpc": "2.0", "id": "q1", "method": "elicitation/create",
-               "params": {"message": "Sure?", "requestedSchema": form}})
+               "params": {"message": arguments.get("message", "Sure?"), "requestedSchema": form}})
         if "answers_itself_at" in arguments:
             while not os.path.exists(arguments["answers_itself_at"]):
                 time.sleep(0.01)

@@ -1,10 +1,12 @@
 //! Questions of a tool to its caller: which are allowed, and the sealed state that travels through the caller.
 
+mod secret;
+
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
-use weir_contracts::secret::is_named_like_one;
 
+pub(super) use self::secret::secret_field;
 use super::{CallError, CallRequest, ErrorForm, InputRequired, error::MissingCapability};
 use crate::{
     catalogue::CatalogueTool,
@@ -17,15 +19,6 @@ use crate::{
 const ANSWER_WITHIN_MS: i64 = 60 * 60 * 1_000;
 const REQUESTS_MAX: usize = 16;
 const ELICITATION: &str = "elicitation/create";
-/// Words in the description of a field that asks for a secret.
-const DESCRIBED: [&str; 6] = [
-    "password",
-    "passphrase",
-    "api key",
-    "access token",
-    "secret key",
-    "private key",
-];
 /// The extension for calls that outlive their request.
 pub const TASKS: &str = "io.modelcontextprotocol/tasks";
 
@@ -183,43 +176,6 @@ pub(super) fn why_unasked(method: &str, params: Option<&Value>) -> Option<&'stat
         return Some("wants a URL opened that is not https");
     }
     (!is_readable(method, params)).then_some("does not have the form that the protocol wants")
-}
-
-/// Returns the name of a field of a form that looks like a secret. MCP forbids to ask for one so: it would pass through the
-/// client and the model's context.
-pub(super) fn secret_field(params: Option<&Value>) -> Option<String> {
-    let fields = params?
-        .pointer("/requestedSchema/properties")?
-        .as_object()?;
-    let is_secret = |name: &str, field: &Value| {
-        let text = |member: &str| field[member].as_str().unwrap_or_default();
-        // A number may be a bound on tokens, and a checkbox asks for none. Nor is a choice from a list a secret.
-        let listed = |member: &str| {
-            let values = field.get(member).and_then(Value::as_array);
-            values.filter(|values| !values.is_empty())
-        };
-        let is_constant = |value: &Value| value.get("const").is_some();
-        let is_choice = listed("enum").is_some()
-            || ["oneOf", "anyOf"]
-                .iter()
-                .any(|member| listed(member).is_some_and(|all| all.iter().all(is_constant)));
-        let is_text =
-            !is_choice && !matches!(text("type"), "boolean" | "integer" | "number" | "array");
-        let described = text("description").to_lowercase();
-        text("format") == "password"
-            || is_text
-                && (is_named_like_one(name)
-                    || is_named_like_one(text("title"))
-                    || DESCRIBED.iter().any(|words| described.contains(words)))
-    };
-    let found = fields.iter().find(|(name, field)| is_secret(name, field));
-    let plain = |name: &str| {
-        name.chars()
-            .filter(|it| !it.is_control())
-            .take(64)
-            .collect()
-    };
-    found.map(|(name, _)| plain(name))
 }
 
 /// Returns the questions to the caller, who must be able to answer all of them. `allowed` is for a server, which may not ask
@@ -465,44 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_that_looks_like_a_secret_is_found() {
-        for (name, field, is_secret) in [
-            ("password", json!({ "type": "string" }), true),
-            ("apiKey", json!({ "type": "string" }), true),
-            ("github_token", json!({}), true),
-            (
-                "value",
-                json!({ "type": "string", "title": "API key" }),
-                true,
-            ),
-            (
-                "value",
-                json!({ "type": "string", "format": "password" }),
-                true,
-            ),
-            (
-                "value",
-                json!({ "type": "string", "description": "Your access token" }),
-                true,
-            ),
-            ("max_tokens", json!({ "type": "integer" }), false),
-            ("remember_password", json!({ "type": "boolean" }), false),
-            (
-                "commit",
-                json!({ "type": "string", "description": "The hash to deploy" }),
-                false,
-            ),
-            (
-                "email",
-                json!({ "type": "string", "format": "email" }),
-                false,
-            ),
-        ] {
-            let params = json!({ "requestedSchema": { "properties": { name: field } } });
-            let expected = is_secret.then(|| name.to_owned());
-            assert_eq!(secret_field(Some(&params)), expected, "{params}");
-        }
-        assert_eq!(secret_field(Some(&json!({ "message": "password" }))), None);
+    fn a_link_that_is_not_https_is_unsafe() {
         for (url, is_unsafe) in [
             ("https://example.com/", false),
             ("HTTPS://example.com/", false),

@@ -621,12 +621,23 @@ async fn a_form_that_asks_for_a_secret_reaches_no_caller() {
     let client = Modern::new(gateway.url());
     listed(&client, "early_inquire").await;
     listed(&client, "late_ask").await;
-    for field in [
-        json!({"password": {"type": "string"}}),
-        json!({"name": {"type": "string"}, "value": {"type": "string", "title": "Your API key"}}),
-        json!({"value": {"type": "string", "format": "password"}}),
+    for (message, field) in [
+        ("Sure?", json!({"password": {"type": "string"}})),
+        (
+            "Sure?",
+            json!({"name": {"type": "string"}, "value": {"type": "string", "title": "Your API key"}}),
+        ),
+        (
+            "Sure?",
+            json!({"value": {"type": "string", "format": "password"}}),
+        ),
+        (
+            "Enter your password",
+            json!({"value": {"type": "string", "title": "Value"}}),
+        ),
     ] {
-        let call = |tool: &str| json!({"name": tool, "arguments": {"fields": field}});
+        let arguments = json!({"message": message, "fields": field});
+        let call = |tool: &str| json!({"name": tool, "arguments": arguments});
         let declined = ask(&client, call("early_inquire")).await["result"].clone();
         assert_eq!(
             declined["structuredContent"]["action"], "decline",
