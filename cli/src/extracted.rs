@@ -190,7 +190,7 @@ pub(super) async fn call(
     }
     let structured = result
         .get("structuredContent")
-        .filter(|structured| structured.is_object())
+        .filter(|structured| !structured.is_null())
         .map(Value::to_string);
     let content = result
         .remove("content")

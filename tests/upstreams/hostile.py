@@ -228,6 +228,8 @@ def run(request):
         return answer(request, {"content": text("x" * (arguments["mib"] << 20))})
     if name == "objects":
         return answer(request, {"content": [], "structuredContent": {"all": [{"a": {}}] * arguments["count"]}})
+    if name == "pair":
+        return answer(request, {"content": [], "structuredContent": [1, 2]})
     if name == "nan":
         return answer(request, {"content": text("0/0"), "structuredContent": {"n": float("nan")}})
     if name in ("behind", "logged", "row"):

@@ -26,9 +26,14 @@ fn run(mut command: Command) -> (i32, String, String) {
 
 /// Returns a house with an extracted document of one tool, `echo`.
 fn documented(description: &str, properties: Value) -> House {
+    documented_as("echo", description, properties)
+}
+
+/// Returns a house with an extracted document of one tool.
+fn documented_as(name: &str, description: &str, properties: Value) -> House {
     let schema = json!({"type": "object", "properties": properties});
     let tool = json!({
-        "type": "tool", "name": "echo", "description": description, "meta": {},
+        "type": "tool", "name": name, "description": description, "meta": {},
         "detail": {"input": {"json": schema}},
     });
     let document = json!({"server": {"name": "it"}, "items": [tool]});
@@ -87,6 +92,17 @@ fn no_text_of_others_steers_a_terminal() {
     words.extend(server.iter().map(String::as_str));
     let (code, shown) = on_a_terminal(&weir(&house, &words), "", || {});
     assert!(code == 0 && !shown.contains('\u{9b}'), "{shown}");
+}
+
+/// It was dropped, with `--json` too.
+#[test]
+fn a_value_that_is_no_object_is_printed() {
+    let house = documented_as("pair", "Returns two numbers.", json!({}));
+    let server = hostile(&["tools"]);
+    let mut words = vec!["call", "--from", "doc.json", "pair", "--"];
+    words.extend(server.iter().map(String::as_str));
+    let (code, out, err) = run(weir(&house, &words));
+    assert_eq!((code, out.trim()), (0, "[1,2]"), "{err}");
 }
 
 #[test]
