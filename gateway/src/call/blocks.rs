@@ -251,7 +251,7 @@ mod tests {
             |blob: &str| json!({ "type": "resource", "resource": { "uri": "a:b", "blob": blob } });
         for (block, what) in [
             (
-                json!({ "type": "image", "data": "no base64", "mimeType": "image/png" }),
+                json!({ "type": "image", "data": "no base64!", "mimeType": "image/png" }),
                 "its `data` is not base64",
             ),
             (
@@ -294,18 +294,18 @@ mod tests {
     #[test]
     fn a_block_that_clients_refuse_leaves_the_other_messages() {
         let video = json!({ "type": "video", "url": "a:b" });
-        let said = json!({ "type": "text", "text": "a" });
+        let plain = json!({ "type": "text", "text": "a" });
         let message = |content: Value| json!({ "role": "user", "content": content });
         let mut members = Map::from_iter([(
             "messages".to_owned(),
             json!([
-                message(said.clone()),
+                message(plain.clone()),
                 message(video.clone()),
                 message("b".into())
             ]),
         )]);
         mend_parts(&mut members);
-        let expected = [said, text(&video.to_string()), text("b")].map(message);
+        let expected = [plain, text(&video.to_string()), text("b")].map(message);
         assert_eq!(members["messages"], json!(expected));
     }
 
