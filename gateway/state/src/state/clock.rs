@@ -15,7 +15,9 @@ use super::GatewayState;
 /// The most that the clock of a node may be off that of the database.
 pub(super) const CLOCK_OFFSET_MAX_MS: i64 = 2_000;
 /// An answer that took longer says too little about the time.
-const ANSWER_MAX: Duration = Duration::from_millis(500);
+const ANSWER_MAX: Duration = Duration::from_secs(1);
+/// The time for which an answer counts. While a machine sleeps, the clock that counts on stands still.
+const ANSWER_KEPT_MS: i64 = 5_000;
 /// Before the first answer.
 const UNKNOWN: i64 = i64::MIN;
 
@@ -25,6 +27,8 @@ pub struct SharedClock {
     begun: Instant,
     /// What the database had when this clock began, in milliseconds since 1970.
     begun_ms: AtomicI64,
+    /// How long after its begin this clock had its last answer, in milliseconds.
+    noted_ms: AtomicI64,
     is_off: AtomicBool,
 }
 
@@ -33,14 +37,15 @@ impl Default for SharedClock {
         Self {
             begun: Instant::now(),
             begun_ms: AtomicI64::new(UNKNOWN),
+            noted_ms: AtomicI64::new(0),
             is_off: AtomicBool::new(false),
         }
     }
 }
 
 impl SharedClock {
-    /// Returns the time in milliseconds since 1970: that of this machine, or that of the database where the two are further apart
-    /// than those of a machine that joins may be.
+    /// Returns the time in milliseconds since 1970: that of this machine, or that of the database where it is there, and the two are
+    /// further apart than those of a machine that joins may be.
     pub fn now_ms(&self) -> i64 {
         let here = local_ms();
         match self.server_ms() {
@@ -54,8 +59,10 @@ impl SharedClock {
         if asked.elapsed() > ANSWER_MAX {
             return;
         }
+        let counted_ms = self.counted_ms();
         self.begun_ms
-            .store(there_ms.saturating_sub(self.counted_ms()), Relaxed);
+            .store(there_ms.saturating_sub(counted_ms), Relaxed);
+        self.noted_ms.store(counted_ms, Relaxed);
         let here_ms = local_ms();
         let is_off = is_off(here_ms, there_ms);
         if self.is_off.swap(is_off, Relaxed) != is_off {
@@ -73,8 +80,10 @@ impl SharedClock {
     }
 
     fn server_ms(&self) -> Option<i64> {
-        let begun_ms = self.begun_ms.load(Relaxed);
-        (begun_ms != UNKNOWN).then(|| begun_ms.saturating_add(self.counted_ms()))
+        let (begun_ms, counted_ms) = (self.begun_ms.load(Relaxed), self.counted_ms());
+        let is_known = begun_ms != UNKNOWN
+            && counted_ms.saturating_sub(self.noted_ms.load(Relaxed)) <= ANSWER_KEPT_MS;
+        is_known.then(|| begun_ms.saturating_add(counted_ms))
     }
 
     fn counted_ms(&self) -> i64 {
@@ -120,6 +129,14 @@ mod tests {
         }
         clock.note(Instant::now(), local_ms());
         assert!(ahead_ms().abs() < 1_000, "they agree again");
+    }
+
+    #[test]
+    fn the_time_of_the_machine_counts_while_the_database_is_away() {
+        let clock = SharedClock::default();
+        clock.note(Instant::now(), local_ms() + HOUR_MS);
+        clock.noted_ms.fetch_sub(ANSWER_KEPT_MS * 2, Relaxed);
+        assert!((clock.now_ms() - local_ms()).abs() < 1_000);
     }
 
     #[test]
