@@ -86,8 +86,11 @@ impl GatewayState {
             Ok::<_, sqlx::Error>((file, version))
         };
         let (file, version) = looked.await.map_err(|error| failed(error.into()))?;
-        if version != migrations::newest() {
-            let why = "it was written by another version of weir: use that program, or start the gateway of this version on it first";
+        if version > migrations::newest() {
+            return Err(failed(explain_later(version).into()));
+        }
+        if version < migrations::newest() {
+            let why = "an earlier version of weir wrote it: start the gateway of this version on it first, or use that program";
             return Err(failed(why.into()));
         }
         Ok(Self::new(StateEngine::Sqlite(file), folder))
@@ -138,16 +141,17 @@ impl GatewayState {
 /// Explains why the tables could not be brought to this version.
 fn explain_migration(error: MigrateError) -> Box<dyn std::error::Error + Send + Sync> {
     match error {
-        MigrateError::VersionMissing(version) => {
-            let known = migrations::newest();
-            format!(
-                "a later version of weir has changed it: its tables have the number {version}, and this program knows {known}: use that \
-                 program, or a copy from before the upgrade"
-            )
-            .into()
-        }
+        MigrateError::VersionMissing(version) => explain_later(version).into(),
         other => other.into(),
     }
+}
+
+fn explain_later(version: i64) -> String {
+    let known = migrations::newest();
+    format!(
+        "a later version of weir has changed it: its tables have the number {version}, and this program knows {known}: use that \
+         program, or a copy from before the upgrade"
+    )
 }
 
 fn create(folder: &Path, path: &Path) -> io::Result<()> {
