@@ -617,4 +617,15 @@ pub(crate) async fn answers_for_retries_are_bounded_for_each_admin(place: &Place
         begin("ann", "k2".into(), 1_010).await,
         IdempotencyState::First
     ));
+    state
+        .end_reply("ann", "k2", 2, None)
+        .await
+        .expect("there is another one");
+    assert!(
+        matches!(
+            begin("ann", "k2".into(), 1_011).await,
+            IdempotencyState::Pending(_)
+        ),
+        "it was begun since"
+    );
 }

@@ -54,6 +54,7 @@ suite![
     store::the_last_used_builds_are_kept_and_a_shared_content_stays,
     store::the_head_of_a_chain_moves_forward_alone,
     store::a_plan_that_asked_is_found_first_and_taken_as_it_is,
+    store::a_write_is_forgotten_by_the_lease_that_it_began_with,
     store::sessions_move_the_feed_and_are_taken_away_once,
     database::every_table_is_copied,
     database::notes_of_sessions_move_a_feed_of_their_own,

@@ -3,8 +3,8 @@
 use std::{fs, os::unix::fs::PermissionsExt as _};
 
 use weir_state::{
-    AdminRow, AuditHeadRow, BuildKind, GatewayState, NewBuild, PlanDecision, PlanRow, PlanStatus,
-    RecordedShape, Role, SecretPurpose, SessionKind, SessionRow,
+    AdminRow, AuditHeadRow, BegunCall, BuildKind, CallKey, GatewayState, NewBuild, PlanDecision,
+    PlanRow, PlanStatus, RecordedShape, Role, SecretPurpose, SessionKind, SessionRow,
 };
 
 use crate::Place;
@@ -399,4 +399,23 @@ pub(crate) async fn a_plan_that_asked_is_found_first_and_taken_as_it_is(place: &
     assert_eq!((&*found.id, found.reason.as_deref()), ("p1", Some("asked")));
     assert!(take(None).await.is_none(), "a plain call found another one");
     assert!(take(Some("asked")).await.is_some());
+}
+
+pub(crate) async fn a_write_is_forgotten_by_the_lease_that_it_began_with(place: &Place) {
+    let state = place.open().await;
+    let key = CallKey {
+        caller: "agent ann of home".to_owned(),
+        tool: "orders create_order".to_owned(),
+        key: "k".to_owned(),
+    };
+    let begin = async |now_ms: i64| {
+        let begun = state.begin_call(&key, "digest", now_ms, now_ms + 10).await;
+        begun.expect("begun")
+    };
+    let forget = async |lease_ms: i64| state.forget_call(&key, lease_ms).await;
+    assert!(matches!(begin(1).await, BegunCall::First));
+    forget(12).await.expect("there is another one");
+    assert!(matches!(begin(2).await, BegunCall::Running));
+    forget(11).await.expect("it is forgotten");
+    assert!(matches!(begin(3).await, BegunCall::First));
 }
