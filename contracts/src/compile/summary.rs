@@ -77,7 +77,7 @@ pub(super) fn choices(
             .measures
             .extend(measure(text, collection, &place, problems));
     }
-    if choices.measures.is_empty() {
+    if measures.is_empty() {
         let message = "a summary needs a measure";
         let place = format!("{}/measures", form.place);
         problems.add_hint(place, message, "leave it out for `count` alone");
