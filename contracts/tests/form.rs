@@ -79,7 +79,7 @@ fn files_that_cannot_be_read() {
         assert!(first.place.starts_with(place), "{shown}: {first:?}");
         assert!(first.message.contains(word), "{shown}: {first:?}");
         assert!(first.message.len() < 400, "{shown}: {first:?}");
-        assert!(started.elapsed().as_secs() < 5, "{shown}");
+        assert!(started.elapsed().as_secs() < 30, "{shown}");
     }
 }
 
@@ -266,7 +266,7 @@ fn ten_thousand_tools_compile_in_a_moment() {
     let contract = compile(&source, &BTreeMap::new()).expect("compiles");
     assert_eq!(contract.tools.len(), 10_000);
     // A debug build on a busy machine; released it is a fraction.
-    assert!(started.elapsed().as_secs() < 20, "{:?}", started.elapsed());
+    assert!(started.elapsed().as_secs() < 60, "{:?}", started.elapsed());
 }
 
 /// One such key costs some models every tool of the request.
