@@ -6,7 +6,7 @@ use std::{
         Arc,
         atomic::{AtomicUsize, Ordering},
     },
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use axum::{
@@ -19,7 +19,9 @@ use axum::{
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use weir_tests::{Gateway, House, Modern, client, foreign, http, until, upstream::free_port, web};
+use weir_tests::{
+    Gateway, House, Modern, StallMeter, client, foreign, http, until, upstream::free_port, web,
+};
 
 pub(crate) const SECRET: &str = "collector-7d1b9e04";
 const CALLER: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
@@ -376,10 +378,10 @@ async fn a_collector_that_is_gone_holds_up_nothing() {
             let count: f64 = count.expect(&text).parse().expect("a number");
             assert!(count > 0.0, "{text}");
         }
-        let began = Instant::now();
+        let ending = StallMeter::start();
         gateway.signal("TERM");
         assert!(gateway.left().success());
-        let took = began.elapsed();
+        let took = ending.running();
         assert!(took < Duration::from_secs(8), "it stops after {took:?}");
     }
 }
@@ -428,8 +430,7 @@ async fn what_waits_for_a_silent_collector_is_bounded() {
     assert_eq!(count("sent"), 0, "{text}");
     let calls = ASKING * (each + 1);
     let held = calls - count("dropped") - count("failed");
-    assert!(
-        count("dropped") > 0 && held <= HELD_MAX,
-        "{held} of {calls}"
-    );
+    // Where the machine is slow, sending some of them has failed meanwhile, which made room.
+    let lost = count("dropped") + count("failed");
+    assert!(lost > 0 && held <= HELD_MAX, "{held} of {calls}");
 }
