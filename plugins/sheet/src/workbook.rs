@@ -61,7 +61,7 @@ pub(crate) fn load(settings: &SheetSettings, info: &Info) -> Result<SheetTable, 
     let file = Cursor::new(&bytes[..]);
     let (range, mut notes) = match settings.format {
         SheetFormat::Workbook("ODS") => {
-            extent::check(&bytes)?;
+            extent::check(&bytes, settings.sheet.as_deref())?;
             let mut workbook: Ods<_> = Ods::new(file).map_err(|error| broken("ODS", &error))?;
             let sheets = workbook.sheets_metadata().to_vec();
             let mut uncomputed = None;
@@ -100,7 +100,7 @@ pub(crate) fn parts(settings: &SheetSettings, info: &Info) -> Result<Vec<SourceP
     let file = Cursor::new(&bytes[..]);
     Ok(match settings.format {
         SheetFormat::Workbook("ODS") => {
-            extent::check(&bytes)?;
+            extent::check(&bytes, settings.sheet.as_deref())?;
             let mut workbook: Ods<_> = Ods::new(file).map_err(|error| broken("ODS", &error))?;
             let sheets = workbook.sheets_metadata().to_vec();
             judge_sheets(&sheets, settings, |name, rows| {

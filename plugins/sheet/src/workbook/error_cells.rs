@@ -124,7 +124,12 @@ fn is_uncomputed(tag: &BytesStart<'_>) -> bool {
 
 /// Returns how many rows or columns an element stands for.
 pub(super) fn repeats(tag: &BytesStart<'_>, name: &str) -> u32 {
-    let number = attribute(tag, name).and_then(|number| number.parse::<u64>().ok());
+    attribute(tag, name).map_or(1, |number| parse_repeats(&number))
+}
+
+/// Reads how often something comes; once where that is no number.
+pub(super) fn parse_repeats(number: &str) -> u32 {
+    let number = number.parse::<u64>();
     number.map_or(1, |number| u32::try_from(number).unwrap_or(u32::MAX))
 }
 

@@ -9,14 +9,18 @@ use weir_plugin_sdk::Error;
 use zip::ZipArchive;
 
 use super::CELLS_MAX;
-use super::error_cells::{VALUES, attribute, repeats};
+use super::error_cells::{VALUES, attribute, parse_repeats, repeats};
 
 /// Spreadsheet programs have no more rows and columns, and calamine leaves out what is behind them without a word.
 const ROWS_MAX: u64 = 1_048_576;
 const COLUMNS_MAX: u64 = 16_384;
 
-/// Refuses a workbook of which a sheet has more cells than can be read. Empty rows and cells at the end count for nothing.
-pub(super) fn check(bytes: &[u8]) -> Result<(), Error> {
+/// The cells of a sheet that is not meant. They are made with the others, and fit where the plugin has memory for them.
+const OTHER_CELLS_MAX: u64 = 4 * CELLS_MAX as u64;
+
+/// Refuses a workbook of which a sheet has more cells than can be read. Empty rows and cells at the end count for nothing. The
+/// sheet that is meant has a name, or is the only one with something in it.
+pub(super) fn check(bytes: &[u8], meant: Option<&str>) -> Result<(), Error> {
     // What cannot be read is reported where the cells are.
     let Ok(mut archive) = ZipArchive::new(Cursor::new(bytes)) else {
         return Ok(());
@@ -27,34 +31,54 @@ pub(super) fn check(bytes: &[u8]) -> Result<(), Error> {
     let mut reader = Reader::from_reader(BufReader::new(content));
     let config = reader.config_mut();
     config.check_end_names = false;
-    let mut sheet: Option<SheetExtent> = None;
+    let mut sheets: Vec<SheetExtent> = Vec::new();
+    let mut sheet = SheetExtent::default();
+    // A cell may have a table of its own, which is none of the sheet.
+    let mut depth = 0_u32;
     let mut buffer = Vec::new();
     loop {
         buffer.clear();
         let Ok(event) = reader.read_event_into(&mut buffer) else {
             return Ok(());
         };
+        let has_content = matches!(event, Event::Start(_));
         match event {
-            Event::Start(tag) | Event::Empty(tag) => match (tag.name().as_ref(), &mut sheet) {
-                ("table:table", sheet) => {
-                    *sheet = Some(SheetExtent {
-                        name: attribute(&tag, "table:name").unwrap_or_default(),
-                        ..SheetExtent::default()
-                    });
+            Event::Start(tag) | Event::Empty(tag) => match tag.name().as_ref() {
+                "table:table" if has_content => {
+                    depth += 1;
+                    if depth == 1 {
+                        sheet.name = attribute(&tag, "table:name").unwrap_or_default();
+                    }
                 }
-                ("table:table-row", Some(sheet)) => {
-                    sheet.begin_row(repeats(&tag, "table:number-rows-repeated"));
-                }
-                ("table:table-cell" | "table:covered-table-cell", Some(sheet)) => {
-                    let columns = repeats(&tag, "table:number-columns-repeated");
-                    sheet.add_cells(columns, is_filled(&tag))?;
+                _ if depth != 1 => {}
+                "table:table-row" => sheet.begin_row(repeats(&tag, "table:number-rows-repeated")),
+                "table:table-cell" | "table:covered-table-cell" => {
+                    let (columns, is_filled) = read_cell(&tag);
+                    sheet.add_cells(columns, is_filled)?;
                 }
                 _ => {}
             },
-            Event::End(tag) if tag.name().as_ref() == "table:table" => sheet = None,
-            Event::Eof => return Ok(()),
+            Event::End(tag) if tag.name().as_ref() == "table:table" => {
+                depth = depth.saturating_sub(1);
+                if depth == 0 {
+                    sheets.push(std::mem::take(&mut sheet));
+                }
+            }
+            Event::Eof => return check_meant(&sheets, meant),
             _ => {}
         }
+    }
+}
+
+fn check_meant(sheets: &[SheetExtent], meant: Option<&str>) -> Result<(), Error> {
+    let mut filled = sheets.iter().filter(|sheet| sheet.corner.is_some());
+    let sheet = match meant {
+        Some(name) => filled.find(|sheet| sheet.name == name),
+        None => filled.next().filter(|_| filled.next().is_none()),
+    };
+    match sheet {
+        Some(sheet) if sheet.size() > CELLS_MAX as u64 => Err(sheet.too_large(CELLS_MAX as u64)),
+        _ => Ok(()),
     }
 }
 
@@ -68,6 +92,7 @@ struct SheetExtent {
     /// The first row and column with something in them.
     corner: Option<(u64, u64)>,
     right: u64,
+    area: u64,
     /// The cells of rows that are not repeated yet, and those of the present row among them.
     cells: u64,
     row_cells: u64,
@@ -98,24 +123,37 @@ impl SheetExtent {
         }
         self.cells += self.column - self.row_cells;
         self.row_cells = self.column;
-        let area = (bottom - top) * (self.right - left);
-        if area.max(self.cells) > CELLS_MAX as u64 {
-            return Err(Error::unsupported(format!(
-                "The sheet {name:?} has more than {CELLS_MAX} cells, with those that are repeated; take away those that are not needed, \
-                 or save it as CSV."
-            )));
+        self.area = (bottom - top) * (self.right - left);
+        match self.size() > OTHER_CELLS_MAX {
+            true => Err(self.too_large(OTHER_CELLS_MAX)),
+            false => Ok(()),
         }
-        Ok(())
+    }
+
+    /// Returns how many cells are made of the sheet: of its rows as they are written, or as they are repeated.
+    fn size(&self) -> u64 {
+        self.area.max(self.cells)
+    }
+
+    fn too_large(&self, cells_max: u64) -> Error {
+        let name = &self.name;
+        Error::unsupported(format!(
+            "The sheet {name:?} has more than {cells_max} cells, with those that are repeated; take away those that are not needed, \
+             or save it as CSV."
+        ))
     }
 }
 
-/// Returns `true` for a cell with a value, a text or a formula.
-fn is_filled(tag: &BytesStart<'_>) -> bool {
-    let mut attributes = tag.attributes();
-    let mut known = attributes.with_checks(false).flatten();
-    known.any(|attribute| match attribute.key.as_ref() {
-        "office:value-type" => attribute.value == "string",
-        "table:formula" => !attribute.value.is_empty(),
-        name => VALUES.contains(&name),
-    })
+/// Returns how many columns a cell stands for, and whether it has a value, a text or a formula.
+fn read_cell(tag: &BytesStart<'_>) -> (u32, bool) {
+    let (mut columns, mut is_filled) = (1, false);
+    for attribute in tag.attributes().with_checks(false).flatten() {
+        match attribute.key.as_ref() {
+            "table:number-columns-repeated" => columns = parse_repeats(&attribute.value),
+            "office:value-type" => is_filled |= attribute.value == "string",
+            "table:formula" => is_filled |= !attribute.value.is_empty(),
+            name => is_filled |= VALUES.contains(&name),
+        }
+    }
+    (columns, is_filled)
 }

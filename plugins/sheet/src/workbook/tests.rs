@@ -433,6 +433,7 @@ fn repeated_cells_of_ods_are_counted_before_they_are_made() {
     let pair = cell("a", "") + &cell("b", "");
     let far = row(&(none.replace("1000000000", "16382") + &cell("a", "")));
     let table = row(&(cell("id", "") + &cell("name", ""))) + &row(&pair);
+    let nested = format!("<table:table-cell><table:table>{table}</table:table></table:table-cell>");
     for (rows, expected) in [
         (table.clone() + &billion(&none), None),
         (table.clone() + &row(&(pair.clone() + &none)), None),
@@ -442,6 +443,10 @@ fn repeated_cells_of_ods_are_counted_before_they_are_made() {
             Some("behind row 1048576"),
         ),
         (billion(&none) + &table, Some("behind row 1048576")),
+        (
+            table.clone() + &row(&nested) + &billion(&pair),
+            Some("behind row 1048576"),
+        ),
         (
             table.clone() + &row(&cell("a", columns)),
             Some("column 16384"),
@@ -477,6 +482,26 @@ fn repeated_cells_of_ods_are_counted_before_they_are_made() {
             }
         }
     }
+}
+
+/// A column that is filled down to the last row is no reason against another sheet.
+#[test]
+fn a_long_column_of_ods_costs_another_sheet_nothing() {
+    let cell =
+        r#"<table:table-cell office:value-type="string"><text:p>a</text:p></table:table-cell>"#;
+    let row = |times: u32, cells: &str| {
+        format!(
+            r#"<table:table-row table:number-rows-repeated="{times}">{cells}</table:table-row>"#
+        )
+    };
+    let table = row(2, &cell.repeat(2));
+    let long = row(1_048_576, cell);
+    let shape = described_ods(&[("A", table.as_str()), ("B", long.as_str())]).expect("a table");
+    assert_eq!(shape.fields.len(), 2);
+    let error = described_ods(&[("B", long.as_str())])
+        .map(|_| ())
+        .expect_err("too many cells");
+    assert!(error.message.contains("more than 1000000 cells"), "{error}");
 }
 
 /// Of two sheets of one name the first of XLSX was read, and the last of ODS.
