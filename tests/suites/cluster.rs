@@ -70,7 +70,7 @@ async fn a_session_belongs_to_no_node() {
         "{uploaded}"
     );
     let client = Legacy::open_as(fleet.cluster.url(), LEGACY, Some(&fleet.key)).await;
-    let mut each = Vec::new();
+    let mut each: Vec<f64> = Vec::new();
     for _ in 0..5 {
         fleet.cluster.wait_for_nodes(NODES.len()).await;
         let before = fleet.calls().await;
