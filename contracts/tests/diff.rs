@@ -190,6 +190,19 @@ fn rows_of_values() -> Vec<Row> {
             (Compatible, "enum-value-added"),
             (Breaking, "enum-value-added"),
         ),
+        // The bounds of multiples are the first ones inside.
+        row(
+            json!({ "type": "integer", "minimum": -4, "maximum": 14, "multipleOf": 5 }),
+            json!({ "type": "number", "minimum": 0, "maximum": 10, "multipleOf": 5 }),
+            (Identical, "order-changed"),
+            (Identical, "order-changed"),
+        ),
+        row(
+            json!({ "type": "integer", "minimum": 1, "multipleOf": 1.5 }),
+            json!({ "type": "integer", "minimum": 4, "multipleOf": 3 }),
+            (Breaking, "tightened"),
+            (Compatible, "tightened"),
+        ),
         row(
             json!({ "type": "integer", "minimum": 1, "maximum": 100_000 }),
             json!({ "type": "integer", "enum": [1, 2, 3] }),

@@ -74,6 +74,22 @@ impl RangeBound {
         }
     }
 
+    /// Returns a whole bound as the first multiple of a step inside: for multiples of 5, a minimum of 1 and one of 5 are the same.
+    pub(super) fn on_step(self, step: i128, upwards: bool) -> Self {
+        let ExactNumber::Whole(whole) = self.at else {
+            return self;
+        };
+        let at = match (whole.rem_euclid(step), upwards) {
+            (0, _) => whole,
+            (over, true) => whole - over + step,
+            (over, false) => whole - over,
+        };
+        Self {
+            at: ExactNumber::Whole(at),
+            ..self
+        }
+    }
+
     /// Compares two bounds of the same end by how much is left inside.
     pub(super) fn compare(self, other: Self, upwards: bool) -> Ordering {
         let by_place = self.at.compare(other.at);
@@ -136,6 +152,12 @@ impl DecimalStep {
             digits: one / greatest_common_divisor(one, two) * two,
             places,
         }
+    }
+
+    /// Returns the distance of its whole multiples.
+    pub(super) fn whole_step(self) -> i128 {
+        let whole = self.common(Self::ONE);
+        whole.digits / 10_i128.pow(whole.places)
     }
 
     fn scaled(self, other: Self) -> (i128, i128) {

@@ -363,14 +363,11 @@ impl<'s> SchemaComparison<'s> {
                 self.undecided(exclusive, old, new);
                 continue;
             };
-            let inside = |bound: Option<RangeBound>| {
-                if whole {
-                    bound.map(|bound| bound.inside(upwards))
-                } else {
-                    bound
-                }
+            let inside = |bound: Option<RangeBound>, step: i128| match whole {
+                true => bound.map(|bound| bound.inside(upwards).on_step(step, upwards)),
+                false => bound,
             };
-            let order = match (inside(was), inside(is)) {
+            let order = match (inside(was, whole_step(old)), inside(is, whole_step(new))) {
                 (None, None) => Ordering::Equal,
                 (None, Some(_)) => Ordering::Less,
                 (Some(_), None) => Ordering::Greater,
@@ -635,6 +632,12 @@ fn bound(
         }
     }
     Ok(tightest)
+}
+
+/// Returns the distance of the whole numbers that a schema allows, by its step.
+fn whole_step(schema: &Value) -> i128 {
+    let step = schema.get("multipleOf").and_then(Multiple::from_value);
+    step.map_or(1, Multiple::whole_step)
 }
 
 fn end(bound: RangeBound, upwards: bool) -> String {
