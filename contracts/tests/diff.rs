@@ -190,6 +190,25 @@ fn rows_of_values() -> Vec<Row> {
             (Compatible, "enum-value-added"),
             (Breaking, "enum-value-added"),
         ),
+        // Names of members are strings, and lists of rules without one say nothing.
+        row(
+            json!({ "type": "object", "additionalProperties": { "type": "integer" } }),
+            json!({ "type": "object", "propertyNames": { "type": "string" }, "additionalProperties": { "type": "integer" } }),
+            (Identical, "order-changed"),
+            (Identical, "order-changed"),
+        ),
+        row(
+            json!({ "type": "object", "propertyNames": { "type": ["string", "null"], "maxLength": 3 } }),
+            json!({ "type": "object", "propertyNames": { "maxLength": 3 } }),
+            (Identical, "order-changed"),
+            (Identical, "order-changed"),
+        ),
+        row(
+            json!({ "type": "object", "patternProperties": {}, "dependentRequired": {}, "dependentSchemas": {} }),
+            json!({ "type": "object" }),
+            (Identical, "order-changed"),
+            (Identical, "order-changed"),
+        ),
         // The bounds of multiples are the first ones inside.
         row(
             json!({ "type": "integer", "minimum": -4, "maximum": 14, "multipleOf": 5 }),

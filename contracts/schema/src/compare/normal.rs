@@ -35,6 +35,14 @@ const ARM_TEXTS: &str = "$texts";
 const LEADS_TO: &str = "$leads-to";
 /// Keywords of a document rather than of a value.
 const DOCUMENT: &[&str] = &[SCHEMA, ID, ANCHOR, DEFS, DEFINITIONS, "$vocabulary"];
+/// Keywords that say nothing where they are empty, and at which no other keyword looks.
+const APPLIED_ALONE: &[&str] = &[
+    "propertyNames",
+    "patternProperties",
+    "dependentRequired",
+    "dependentSchemas",
+    "dependencies",
+];
 /// Keywords that speak about values of one type only, and may therefore stand beside those of another.
 const TYPED_KEYS: &[&str] = &[
     "type",
@@ -153,8 +161,13 @@ impl<'s> SchemaInliner<'s> {
             if DOCUMENT.contains(&key.as_str()) || key == REF {
                 continue;
             }
-            let value = map_inside(key, value, &mut |inner| self.schema(inner, depth + 1))?;
-            out.insert(key.clone(), value);
+            let mut value = map_inside(key, value, &mut |inner| self.schema(inner, depth + 1))?;
+            if key == "propertyNames" {
+                drop_type_of_names(&mut value);
+            }
+            if !(APPLIED_ALONE.contains(&key.as_str()) && is_empty(&value)) {
+                out.insert(key.clone(), value);
+            }
         }
         if let Some(Value::Array(all)) = out.shift_remove("allOf") {
             for part in all {
@@ -353,6 +366,24 @@ fn speaks_of_its_type(arm: &Value, keyword: &str) -> bool {
     arm.get("type")
         .and_then(Value::as_str)
         .is_some_and(|word| of.contains(&word))
+}
+
+/// Drops a type that every name of a member has: each is a string.
+fn drop_type_of_names(schema: &mut Value) {
+    let Some(members) = schema.as_object_mut() else {
+        return;
+    };
+    let takes_strings = match members.get("type") {
+        Some(Value::Array(words)) => words.iter().any(|word| word == "string"),
+        word => word.is_some_and(|word| word == "string"),
+    };
+    if takes_strings {
+        members.shift_remove("type");
+    }
+}
+
+fn is_empty(value: &Value) -> bool {
+    value.as_object().is_some_and(Map::is_empty)
 }
 
 fn has_base(schema: &Value) -> bool {
