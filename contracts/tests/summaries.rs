@@ -289,7 +289,7 @@ fn a_summary_of_what_has_no_meaning_is_refused() {
         hidden,
         "/tools/0/measures/1: column 'total' is not published"
     );
-    // A summary whose measures are all wrong has them, and is not told that it needs one.
+    // A summary whose measures are all wrong has some, and is not asked for another one.
     let alone = "  - { tool: sums, verb: summarize, collection: orders, measures: [sum(city)], fields: [] }\n";
     assert_eq!(
         problem("", alone, shape("all")),

@@ -1047,6 +1047,7 @@ tools:
     output: wrap
     set: [a]
   - from: a
+  - { from: b, output: false, approval: true }
 ",
     )
     .expect_err("problems");
@@ -1067,6 +1068,8 @@ tools:
             "o.yaml at /tools/1/limits/timeout_ms: must be a whole number from 1 to 600000\n  hint: write such a number, without quotes, or leave `timeout_ms` out",
             "o.yaml at /tools/1/output: 'wrap' is nothing that can be done with an output schema\n  hint: write `output: drop`, or nothing",
             "o.yaml at /tools/2/from: the tool 'a' is there twice\n  hint: say everything about it in one entry",
+            "o.yaml at /tools/3/output: 'false' is nothing that can be done with an output schema\n  hint: write `output: drop`, or nothing",
+            "o.yaml at /tools/3/approval: is not a rule for approvals\n  hint: write `approval: required`, or leave it out",
         ]
     );
     let problems =

@@ -239,7 +239,7 @@ fn text_mode(table: &FormTable<'_>, problems: &mut FileProblems) -> Option<TextM
 
 /// Reads `approval: required`.
 pub(crate) fn approval(table: &FormTable<'_>, problems: &mut FileProblems) -> Option<ApprovalRule> {
-    let word = table.text("approval", table::TITLE_MAX, problems)?;
+    let word = table.get("approval")?;
     if word != "required" {
         problems.add_hint(
             table.at("approval"),

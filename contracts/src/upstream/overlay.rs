@@ -250,20 +250,17 @@ fn tool(table: &FormTable<'_>, problems: &mut FileProblems) -> ToolOverlay {
 }
 
 fn drops_output(table: &FormTable<'_>, problems: &mut FileProblems) -> bool {
-    match table.text("output", table::TITLE_MAX, problems).as_deref() {
-        None => false,
-        Some("drop") => true,
-        Some(other) => {
-            let message = format!(
-                "{} is nothing that can be done with an output schema",
-                name::quoted(other)
-            );
-            problems.add_hint(
-                table.at("output"),
-                message,
-                "write `output: drop`, or nothing",
-            );
-            false
-        }
+    let Some(word) = table.get("output") else {
+        return false;
+    };
+    if word != "drop" {
+        let shown = match word.as_str() {
+            Some(text) => name::quoted(text),
+            None => name::quoted(&word.to_string()),
+        };
+        let message = format!("{shown} is nothing that can be done with an output schema");
+        let hint = "write `output: drop`, or nothing";
+        problems.add_hint(table.at("output"), message, hint);
     }
+    word == "drop"
 }
