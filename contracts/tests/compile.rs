@@ -396,6 +396,20 @@ fn an_item_of_a_list_has_its_number_in_the_file() {
     let of_columns = |index: u8| format!("/collections/a/columns/{index}");
     assert_eq!(places(problems), [0, 2, 3].map(of_columns));
 
+    let collection = json!({ "adapter": "sql", "settings": {}, "key": [5], "columns": [true] });
+    let tool = json!({ "tool": "list_a", "verb": "list", "collection": "a", "fields": [], "order_by": [5] });
+    let source = json!({ "contract": "c", "collections": { "a": collection }, "tools": [tool] });
+    let source = form::read("c", &source.to_string()).expect("a contract");
+    let problems = compile(&source, &shapes).expect_err("refused");
+    let mut found = places(problems);
+    found.sort_unstable();
+    let expected = [
+        "/collections/a/columns/0",
+        "/collections/a/key/0",
+        "/tools/0/order_by/0",
+    ];
+    assert_eq!(found, expected);
+
     let overlay =
         json!({ "contract": "c", "upstream": "u", "take": ["*", "*", ""], "leave": [5, ""] });
     let problems = UpstreamOverlay::read("o", &overlay.to_string()).expect_err("refused");

@@ -275,7 +275,7 @@ impl<'v> FormTable<'v> {
         }
     }
 
-    /// Reads a list of names: columns, keys, orders.
+    /// Reads a list of names: columns, keys, orders. Returns `None` if there is none, or if nothing in it could be read.
     pub(crate) fn names(&self, key: &str, problems: &mut FileProblems) -> Option<Vec<String>> {
         const NAMES_MAX: usize = 1_000;
         let place = self.at(key);
@@ -311,10 +311,12 @@ impl<'v> FormTable<'v> {
                 unread.push(index);
             }
         }
+        // A list that names nothing would be another problem.
+        let is_read = unread.is_empty() || !names.is_empty();
         if !unread.is_empty() {
             problems.unread.insert(place, unread);
         }
-        Some(names)
+        is_read.then_some(names)
     }
 }
 
