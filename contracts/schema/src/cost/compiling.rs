@@ -10,10 +10,11 @@ use super::{
     levels::ENDLESS,
 };
 
-/// Steps for all of a schema. Looking at a schema is one; two million take a second.
-pub(super) const COMPILING_MAX: u64 = 2_000_000;
+/// Steps for all of a schema. Looking at a schema is one; these take a tenth of a second. A part is compiled anew for each
+/// example that a refusal makes, so that they are few.
+pub(super) const COMPILING_MAX: u64 = 200_000;
 /// Steps of a schema that is written out: it is kept, in about a kilobyte.
-const KEPT_STEPS: u64 = 32;
+const KEPT_STEPS: u64 = 8;
 /// Schemas of documents inside that are compiled on all ways to them. Each takes ten microseconds and a kilobyte.
 const WAYS_MAX: usize = 100_000;
 

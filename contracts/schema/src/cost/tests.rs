@@ -185,7 +185,7 @@ fn what_is_written_out_again_for_each_place_is_counted() {
     };
     let kinds: [&dyn Fn(&str) -> Value; 2] = [&closed, &union];
     for of in kinds {
-        let few = many(3, of);
+        let few = many(2, of);
         assert!(few.is_ok(), "{few:?}");
         let why = many(100, of).expect_err("it takes gigabytes, or minutes");
         assert!(why.contains("compiling it can take"), "{why}");
