@@ -472,3 +472,33 @@ async fn a_name_that_no_database_has_is_refused_on_either_engine() {
         }
     }
 }
+
+/// While the database with the state is away no key is known, whatever the route; each describes that answer.
+#[tokio::test]
+async fn a_state_that_is_away_is_described_for_each_route() {
+    let mut server = Postgres::start();
+    let shared = format!(
+        "[state]\nurl = \"{}\"\n[admin]\nlisten = \"127.0.0.1:0\"",
+        server.url()
+    );
+    let house = sample::house().config(&shared);
+    let _gateway = house.serve();
+    let admin = Admin::of(&house);
+    let (_, document) = admin.ask("GET", "/openapi.json", "").await;
+    server.stop();
+    let paths = document["paths"].as_object().expect("paths");
+    let closed = paths.iter().filter_map(|(path, item)| {
+        let get = item.get("get")?;
+        let is_plain = !path.contains('{') && get.get("security").is_none();
+        is_plain.then_some((path, &get["responses"]))
+    });
+    let asked = closed.map(async |(path, described)| {
+        let (status, refused) = admin.ask("GET", path, "").await;
+        assert!(
+            status == 503 && described["503"].is_object(),
+            "{path}: {status} {refused}"
+        );
+    });
+    let asked = futures::future::join_all(asked).await;
+    assert!(asked.len() > 20, "{}", asked.len());
+}

@@ -63,8 +63,8 @@ fn make_document() -> Value {
 }
 
 /// Adds what no handler describes, since it happens before: a body that comes too late (408) or compressed (415), a name in a path
-/// that is no UTF-8 (400), and a POST that carries an `Idempotency-Key`, which may be wrong (400) or of a request that has not
-/// ended (409). And what happens after it: the answer to a change says which nodes have it (200).
+/// that is no UTF-8 (400), a state that cannot say who asks (503), and a POST that carries an `Idempotency-Key`, which may be wrong
+/// (400) or of a request that has not ended (409). And what happens after it: the answer to a change says which nodes have it (200).
 fn describe_layers(document: &mut Value) {
     let problem = json!({
         "description": "",
@@ -81,6 +81,10 @@ fn describe_layers(document: &mut Value) {
     for (path, item) in paths {
         for (method, operation) in item.as_object_mut().expect("an object") {
             let mut statuses = Vec::new();
+            // Who asks is looked up in the state, which may be away.
+            if operation.get("security").is_none() {
+                statuses.push("503");
+            }
             if operation.get("requestBody").is_some() {
                 statuses.extend(["408", "415"]);
             }
