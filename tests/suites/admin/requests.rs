@@ -47,7 +47,7 @@ async fn a_number_in_a_path_is_refused_by_its_name() {
     }
 }
 
-/// The key of a request is visible ASCII, as the other doors have it, for whoever asks.
+/// The key of a request is visible ASCII, as at the other doors, whatever the role of its sender.
 #[tokio::test]
 async fn an_idempotency_key_that_is_none_is_refused() {
     let house = sample::house();
