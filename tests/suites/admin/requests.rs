@@ -450,7 +450,6 @@ async fn a_name_that_no_database_has_is_refused_on_either_engine() {
     for house in [sample::house(), sample::house().config(&shared)] {
         let _gateway = house.serve();
         let admin = Admin::of(&house);
-        let agreed = json!({"fingerprint": "x"}).to_string();
         for (method, path, body) in [
             ("GET", "/v1/drafts?contract=%00", ""),
             ("GET", "/v1/drafts/%00", ""),
@@ -460,7 +459,7 @@ async fn a_name_that_no_database_has_is_refused_on_either_engine() {
             ("DELETE", "/v1/sessions/%00", ""),
             ("DELETE", "/v1/pins/%00/airports", ""),
             ("GET", "/v1/approvals/%00", ""),
-            ("POST", "/v1/drafts/%00/publish", &agreed),
+            ("POST", "/v1/drafts/%00/publish", r#"{"fingerprint": "x"}"#),
             ("GET", "/v1/upstreams/%00/accounts", ""),
         ] {
             let (status, refused) = admin.ask(method, path, body).await;
