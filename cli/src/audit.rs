@@ -72,6 +72,7 @@ enum AuditCommand {
     Collect(CollectArgs),
     /// Write the records that match to stdout, for a spreadsheet or another system
     Export {
+        /// How records are written
         #[arg(long, value_enum, default_value_t = AuditExportFormat::Jsonl)]
         format: AuditExportFormat,
         #[command(flatten)]
