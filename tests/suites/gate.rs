@@ -786,6 +786,22 @@ async fn a_change_may_insist_on_what_was_read() {
     let long = format!("{}\n#{}\n", broken(), "\t".repeat(5 << 20));
     assert_eq!(submit(&long, Some(&format!("{bob}, {now}"))).await.0, 202);
     assert_ne!(tag().await, now, "a draft waits");
+
+    // Of several at once that rest on the same drafts, one is taken.
+    for round in 0..5 {
+        let now = tag().await;
+        let texts = ["IATA", "The IATA", "An IATA"]
+            .map(|words| broken().replace("IATA code.", &format!("{words} code, {round}.")));
+        let tags = Some(now.as_str());
+        let (one, two, three) = tokio::join!(
+            submit(&texts[0], tags),
+            submit(&texts[1], tags),
+            submit(&texts[2], tags)
+        );
+        let mut statuses = [one.0, two.0, three.0];
+        statuses.sort_unstable();
+        assert_eq!(statuses, [202, 412, 412], "round {round}");
+    }
 }
 
 #[tokio::test]

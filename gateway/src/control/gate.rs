@@ -43,7 +43,7 @@ pub use self::{
     preview::ForeseenVerdict,
 };
 use self::{kept::KeepPreviews, live::UnreadableVersion, names::taken_names};
-pub use weir_state::{ChangeClass, ContractOrigin, DraftStatus, Role};
+pub use weir_state::{ChangeClass, ContractBasis, ContractOrigin, DraftStatus, Role};
 
 use crate::{
     catalogue::AgentPins,
@@ -86,8 +86,8 @@ pub struct Submission<'a> {
     pub by: &'a str,
     /// Whether it waits even if it could go live.
     pub hold: bool,
-    /// The [`revision`] on which it was made; another one refuses it. `None` accepts any.
-    pub on: Option<i64>,
+    /// What it was made on; another basis refuses it, and `None` accepts any.
+    pub on: Option<ContractBasis>,
 }
 
 /// The outcome of a submission.
@@ -113,7 +113,7 @@ pub enum GateError {
     Fingerprint(String),
     #[error("the draft is {0}, not pending")]
     Decided(DraftStatus),
-    #[error("the draft rests on {base}, but {live} is live by now: submit it again")]
+    #[error("the draft is based on {base}, but {live} is live now: submit it again")]
     Outdated { base: String, live: String },
     #[error("the contract `{0}` has changed since it was read: read it again")]
     Changed(String),
@@ -205,7 +205,7 @@ impl Gate {
         }
         self.check(submission, &live)?;
         let current = live.get(name);
-        still_on(submission.on, name, current)?;
+        still_on(submission.on.as_ref(), name, current)?;
         let Some(before) = self.before(name, current).await? else {
             return self.first(submission).await;
         };
@@ -234,7 +234,9 @@ impl Gate {
             // The contract was retired, and now is back as it was.
             let version = before.version.to_string();
             let subject = format!("{name}@{version}");
-            let switch = self.begin(Some(&submission.contract)).await?;
+            let switch = self
+                .begin(Some(&submission.contract), submission.on.as_ref())
+                .await?;
             let switch = switch.switch(name, None, Some(&version), None, now_ms(), submission.by);
             self.recorded(AdminAct::Publish, &subject, "", submission.by, switch)
                 .await?;
@@ -263,6 +265,7 @@ impl Gate {
         );
         self.make_live(
             &contract,
+            submission.on.as_ref(),
             base.as_deref(),
             submission.place(),
             &row,
@@ -313,8 +316,15 @@ impl Gate {
             ChangeClass::First,
             &first_fingerprint(contract),
         );
-        self.make_live(contract, None, submission.place(), &row, (None, None))
-            .await?;
+        self.make_live(
+            contract,
+            submission.on.as_ref(),
+            None,
+            submission.place(),
+            &row,
+            (None, None),
+        )
+        .await?;
         Ok(Verdict::Published {
             version: contract.version,
             diff: None,
@@ -348,7 +358,7 @@ impl Gate {
             published_ms: now_ms(),
             published_by: "lock".to_owned(),
         };
-        self.make_live(contract, None, source, &row, (None, None))
+        self.make_live(contract, None, None, source, &row, (None, None))
             .await?;
         self.refresh().await?;
         Ok(())
@@ -432,12 +442,21 @@ impl Gate {
     }
 
     /// Begins a change after which `contract` is live, or none of its name. Whatever becomes live comes through here: its
-    /// names are compared with those of all other live contracts, and no process changes these until the change ends.
-    async fn begin(&self, contract: Option<&CompiledContract>) -> Result<LiveChange, GateError> {
+    /// names are compared with those of all other live contracts, and no process changes these until the change ends. What
+    /// rests on another basis than `on` is refused.
+    async fn begin(
+        &self,
+        contract: Option<&CompiledContract>,
+        on: Option<&ContractBasis>,
+    ) -> Result<LiveChange, GateError> {
         let mut change = self.state.change_live().await?;
         let Some(contract) = contract else {
             return Ok(change);
         };
+        if let Some(on) = on {
+            let checked = change.check_basis(&contract.name, on).await;
+            checked.map_err(|error| moved(error, &contract.name))?;
+        }
         nodes::check_format(&change.nodes().await?, contract)?;
         let mut problems = self.names_taken(&mut change, contract).await?;
         problems.extend(self.broken_policies(contract, &self.live()));
@@ -482,13 +501,14 @@ impl Gate {
     async fn make_live(
         &self,
         contract: &CompiledContract,
+        on: Option<&ContractBasis>,
         base: Option<&str>,
         source: VersionSource<'_>,
         row: &VersionRow,
         (draft, kept): (Option<&str>, Option<&KeptRow>),
     ) -> Result<(), GateError> {
         let subject = format!("{}@{}", row.contract, row.version);
-        let mut change = self.begin(Some(contract)).await?;
+        let mut change = self.begin(Some(contract), on).await?;
         change
             .forget_kept(&row.contract, contract.version.major.into())
             .await?;
@@ -554,13 +574,21 @@ pub fn revision(live: Option<&Arc<LiveContract>>) -> i64 {
 
 /// Checks that a contract is what a decision about it rests on.
 fn still_on(
-    on: Option<i64>,
+    on: Option<&ContractBasis>,
     name: &str,
     live: Option<&Arc<LiveContract>>,
 ) -> Result<(), GateError> {
     match on {
-        Some(on) if on != revision(live) => Err(GateError::Changed(name.to_owned())),
+        Some(on) if on.revision != revision(live) => Err(GateError::Changed(name.to_owned())),
         _ => Ok(()),
+    }
+}
+
+/// Returns the error of a change that rests on what is no longer so.
+fn moved(error: StateError, name: &str) -> GateError {
+    match error {
+        StateError::Moved(_) => GateError::Changed(name.to_owned()),
+        other => other.into(),
     }
 }
 

@@ -15,7 +15,7 @@ use weir_plugin_host::NeededCollection;
 use weir_state::DraftHead;
 
 use super::{
-    gate::{DraftApproval, Gate, GateError, KeepVersion, Submission, Verdict},
+    gate::{ContractBasis, DraftApproval, Gate, GateError, KeepVersion, Submission, Verdict},
     policies::apart,
 };
 use crate::{
@@ -78,7 +78,7 @@ impl SnapshotPublisher {
         name: &str,
         to: &str,
         approval: &DraftApproval<'_>,
-        on: Option<i64>,
+        on: Option<&ContractBasis>,
     ) -> Result<ContractDiff, GateError> {
         self.refuse_alone()?;
         let diff = self.gate.roll_back(name, to, approval, on).await?;

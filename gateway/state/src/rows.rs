@@ -118,9 +118,33 @@ pub struct DraftRow {
     pub report: String,
 }
 
+/// What a decision about a contract rests on.
+#[derive(Clone, Debug)]
+pub struct ContractBasis {
+    /// The revision of what is live; 0 where nothing of it is.
+    pub revision: i64,
+    /// `None` accepts any.
+    pub newest_draft: Option<NewestDraft>,
+}
+
+/// The id of the newest draft of a contract, if it ever had one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewestDraft(pub Option<String>);
+
+impl From<i64> for ContractBasis {
+    fn from(revision: i64) -> Self {
+        Self {
+            revision,
+            newest_draft: None,
+        }
+    }
+}
+
 /// A draft to be added.
 #[derive(Clone, Debug)]
 pub struct NewDraft<'a> {
+    /// Another basis refuses it, and `None` accepts any.
+    pub on: Option<&'a ContractBasis>,
     pub id: &'a str,
     pub contract: &'a str,
     pub base: Option<&'a str>,

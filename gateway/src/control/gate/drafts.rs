@@ -8,8 +8,8 @@ use weir_contracts::{CompiledContract, ContractVersion, diff::ContractDiff};
 use weir_state::{DraftHead, NewDraft, StateError, VersionRow, VersionSource};
 
 use super::{
-    ChangeClass, DraftStatus, Gate, GateError, KeepVersion, Role, Submission, artifact,
-    change_class, digest, still_on,
+    ChangeClass, ContractBasis, DraftStatus, Gate, GateError, KeepVersion, Role, Submission,
+    artifact, change_class, digest, moved, still_on,
 };
 use crate::identity::now_ms;
 
@@ -68,6 +68,7 @@ impl Gate {
         let version = contract.version.to_string();
         let artifact = contract.to_artifact().to_string();
         let draft = NewDraft {
+            on: submission.on.as_ref(),
             id: &id,
             contract: &contract.name,
             base,
@@ -82,7 +83,11 @@ impl Gate {
             at_ms: now_ms(),
             by: submission.by,
         };
-        let draft = self.state.hold(&draft).await?;
+        let draft = self.state.hold(&draft).await;
+        let draft = draft.map_err(|error| match submission.on {
+            Some(_) => moved(error, &contract.name),
+            None => error.into(),
+        })?;
         Ok(HeldDraft {
             draft,
             contract: contract.name.clone(),
@@ -94,13 +99,13 @@ impl Gate {
         })
     }
 
-    /// Asks for a contract to be retired: its tools go away, its history stays. The draft always waits. `on` is the
-    /// [`revision`](super::revision) that the decision rests on; another one refuses it, and `None` accepts any.
+    /// Asks for a contract to be retired: its tools go away, its history stays. The draft always waits. `on` is what
+    /// the decision rests on; another basis refuses it, and `None` accepts any.
     pub async fn ask_to_retire(
         &self,
         name: &str,
         by: &str,
-        on: Option<i64>,
+        on: Option<&ContractBasis>,
     ) -> Result<HeldDraft, GateError> {
         let live = self.live();
         still_on(on, name, live.get(name))?;
@@ -127,6 +132,7 @@ impl Gate {
             "class": ChangeClass::Breaking, "breaking": true, "fingerprint": fingerprint, "items": items,
         });
         let draft = NewDraft {
+            on,
             id: &draft_id(),
             contract: name,
             base: Some(&base),
@@ -141,7 +147,8 @@ impl Gate {
             at_ms: now_ms(),
             by,
         };
-        let draft = self.state.hold(&draft).await?;
+        let draft = self.state.hold(&draft).await;
+        let draft = draft.map_err(|error| moved(error, name))?;
         Ok(HeldDraft {
             draft,
             contract: name.to_owned(),
@@ -189,8 +196,15 @@ impl Gate {
                 };
                 let kept = keep.map(|keep| self.row_to_keep(keep, base, &contract, approval.by));
                 let kept = kept.transpose()?;
-                self.make_live(&contract, base, source, &row, (Some(id), kept.as_ref()))
-                    .await?;
+                self.make_live(
+                    &contract,
+                    None,
+                    base,
+                    source,
+                    &row,
+                    (Some(id), kept.as_ref()),
+                )
+                .await?;
                 self.refresh().await?;
                 Ok((head, Some(contract.version)))
             }
@@ -198,7 +212,7 @@ impl Gate {
                 "the contract would be retired".to_owned(),
             )),
             None => {
-                let change = self.begin(None).await?;
+                let change = self.begin(None, None).await?;
                 let change =
                     change.switch(&head.contract, base, None, Some(id), now_ms(), approval.by);
                 self.recorded(

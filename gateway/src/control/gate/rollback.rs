@@ -7,7 +7,9 @@ use weir_contracts::{
 };
 use weir_state::StateError;
 
-use super::{DraftApproval, Gate, GateError, Role, artifact, change_class, still_on};
+use super::{
+    ContractBasis, DraftApproval, Gate, GateError, Role, artifact, change_class, still_on,
+};
 use crate::identity::now_ms;
 
 /// An earlier version, and the version that it would replace.
@@ -21,16 +23,16 @@ pub(super) struct WayBack {
 
 impl Gate {
     /// Makes an earlier version live again, through the same gate: the approval is for the difference to what is live. `on`
-    /// is the [`revision`](super::revision) that the decision rests on; another one refuses it, and `None` accepts any.
+    /// is what the decision rests on; another basis refuses it, and `None` accepts any.
     pub async fn roll_back(
         &self,
         name: &str,
         to: &str,
         approval: &DraftApproval<'_>,
-        on: Option<i64>,
+        on: Option<&ContractBasis>,
     ) -> Result<ContractDiff, GateError> {
         let back = self.way_back(name, to, on).await?;
-        self.go_back(name, back, approval).await
+        self.go_back(name, back, approval, on).await
     }
 
     /// Returns `true` if an admin went back from the version that this very text became: the decision holds until the source
@@ -65,7 +67,7 @@ impl Gate {
         &self,
         name: &str,
         to: &str,
-        on: Option<i64>,
+        on: Option<&ContractBasis>,
     ) -> Result<WayBack, GateError> {
         self.refresh().await?;
         let target = self
@@ -95,6 +97,7 @@ impl Gate {
         name: &str,
         back: WayBack,
         approval: &DraftApproval<'_>,
+        on: Option<&ContractBasis>,
     ) -> Result<ContractDiff, GateError> {
         let WayBack {
             target,
@@ -110,7 +113,7 @@ impl Gate {
             return Err(GateError::Fingerprint(change.fingerprint));
         }
         let to = target.version.to_string();
-        let switch = self.begin(Some(&target)).await?;
+        let switch = self.begin(Some(&target), on).await?;
         let switch = switch.switch(
             name,
             base.as_deref(),

@@ -150,9 +150,9 @@ async fn a_rollback_undoes_no_version_that_its_approval_never_saw() {
         .await
         .expect("published");
     let live = || gate.live()["desk"].contract.version.to_string();
-    let on = revision(gate.live().get("desk"));
+    let on = ContractBasis::from(revision(gate.live().get("desk")));
     let back = gate
-        .way_back("desk", "1.0.0", Some(on))
+        .way_back("desk", "1.0.0", Some(&on))
         .await
         .expect("there");
     let fingerprint = back.change.fingerprint.clone();
@@ -164,24 +164,27 @@ async fn a_rollback_undoes_no_version_that_its_approval_never_saw() {
         role: Role::Operator,
         fingerprint: &fingerprint,
     };
-    let undone = gate.go_back("desk", back, &approval).await;
+    let undone = gate.go_back("desk", back, &approval, None).await;
     assert!(
         matches!(undone, Err(GateError::State(StateError::Moved(_)))),
         "{undone:?}"
     );
-    let undone = gate.roll_back("desk", "1.0.0", &approval, Some(on)).await;
+    let undone = gate.roll_back("desk", "1.0.0", &approval, Some(&on)).await;
     assert!(matches!(undone, Err(GateError::Changed(_))), "{undone:?}");
-    let retired = gate.ask_to_retire("desk", "ann", Some(on)).await;
+    let retired = gate.ask_to_retire("desk", "ann", Some(&on)).await;
     assert!(matches!(retired, Err(GateError::Changed(_))), "{retired:?}");
     assert_eq!(live(), "1.2.0");
 
-    let on = Some(revision(gate.live().get("desk")));
-    let back = gate.way_back("desk", "1.0.0", on).await.expect("there");
+    let on = ContractBasis::from(revision(gate.live().get("desk")));
+    let back = gate
+        .way_back("desk", "1.0.0", Some(&on))
+        .await
+        .expect("there");
     let approval = DraftApproval {
         fingerprint: &back.change.fingerprint.clone(),
         ..approval
     };
-    gate.roll_back("desk", "1.0.0", &approval, on)
+    gate.roll_back("desk", "1.0.0", &approval, Some(&on))
         .await
         .expect("it is what was looked at");
     assert_eq!(live(), "1.0.0");
@@ -193,9 +196,9 @@ async fn what_was_made_on_a_retired_contract_is_refused_once_it_is_back() {
     let contract = desk(&["a"]).await;
     let folder = tempfile::tempdir().expect("a folder");
     let gate = gate(&folder).await;
-    let on = Some(revision(gate.live().get("desk")));
+    let on = Some(ContractBasis::from(revision(gate.live().get("desk"))));
     gate.submit(Submission {
-        on,
+        on: on.clone(),
         ..submission(&contract)
     })
     .await

@@ -19,8 +19,8 @@ use super::{
 use crate::control::{
     CompileFailure, ControlPlane, UnservedFile,
     gate::{
-        ChangeClass, ContractOrigin, DraftApproval, DraftStatus, HeldDraft, Role, Submission,
-        Verdict, revision,
+        ChangeClass, ContractBasis, ContractOrigin, DraftApproval, DraftStatus, HeldDraft, Role,
+        Submission, Verdict, revision,
     },
     impact::{Impact, Inputs, impact, inputs},
 };
@@ -286,13 +286,13 @@ fn tag<'a>(
     )
 }
 
-/// Returns the revision that a change may depend on, if one of the tags is that of the contract as it is now. `None` accepts
+/// Returns the basis that a change may depend on, if one of the tags is that of the contract as it is now. `None` accepts
 /// any.
 async fn check_tags(
     control: &ControlPlane,
     name: &str,
     tags: Option<&str>,
-) -> OperationResult<Option<i64>> {
+) -> OperationResult<Option<ContractBasis>> {
     let Some(tags) = tags else { return Ok(None) };
     let changed = || OperationError::new(FailureKind::Outdated, CHANGED);
     let gate = control.gate();
@@ -300,17 +300,20 @@ async fn check_tags(
     // The revision is taken first: the gate refuses what moves between the two.
     let revision = revision(gate.live().get(name));
     let newest = control.state().newest_draft(name).await?;
-    if newest.is_none() && !gate.was_published(name).await? {
+    if newest.0.is_none() && !gate.was_published(name).await? {
         return Err(changed());
     }
     let now = tag(
         revision,
-        newest.as_deref(),
+        newest.0.as_deref(),
         control.state().pending(Some(name)).await?.iter(),
     );
     let is_now = |tag: &str| tag.trim() == "*" || tag.trim() == now;
     if tags.split(',').any(is_now) {
-        Ok(Some(revision))
+        Ok(Some(ContractBasis {
+            revision,
+            newest_draft: Some(newest),
+        }))
     } else {
         Err(changed())
     }
@@ -508,7 +511,7 @@ pub async fn roll_back(
     };
     control
         .publisher()
-        .roll_back(name, to, &approval, on)
+        .roll_back(name, to, &approval, on.as_ref())
         .await?;
     let live = control.gate().live().get(name).cloned();
     Ok(NowLive {
@@ -528,7 +531,7 @@ pub async fn retire(
     let on = check_tags(control, name, tags).await?;
     let gate = control.gate();
     gate.refresh().await?;
-    let held = gate.ask_to_retire(name, by, on).await;
+    let held = gate.ask_to_retire(name, by, on.as_ref()).await;
     let held = held.map_err(|error| OperationError::at_the_gate(error, name, CONTRACTS))?;
     Submitted::held(control, held).await
 }

@@ -1,8 +1,8 @@
 //! Contract versions, and which of them is live.
 
-use super::GatewayState;
+use super::{GatewayState, drafts::check_basis};
 use crate::{
-    ContractRow, LiveRow, StateError, VersionHead, VersionRow, VersionSource,
+    ContractBasis, ContractRow, LiveRow, StateError, VersionHead, VersionRow, VersionSource,
     columns::from_row,
     engine::{StateChange, sql},
 };
@@ -191,6 +191,15 @@ impl LiveChange {
             .bind(contract)
             .fetch_optional(&mut self.0)
             .await
+    }
+
+    /// Refuses a change that rests on what is no longer so.
+    pub async fn check_basis(
+        &mut self,
+        contract: &str,
+        on: &ContractBasis,
+    ) -> Result<(), StateError> {
+        check_basis(&mut self.0, contract, on).await
     }
 
     /// Stores a version and makes it live. `base` is the live version it was judged against: where that moved meanwhile,

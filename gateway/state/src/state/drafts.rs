@@ -5,10 +5,10 @@
 
 use super::GatewayState;
 use crate::{
-    ChangeClass, ContractOrigin, DraftFilter, DraftHead, DraftRow, DraftStatus, ListedDraft,
-    NewDraft, StateError,
+    ChangeClass, ContractBasis, ContractOrigin, DraftFilter, DraftHead, DraftRow, DraftStatus,
+    ListedDraft, NewDraft, NewestDraft, StateError,
     columns::from_row,
-    engine::{StateChange, sql},
+    engine::{QueryTarget, StateChange, sql},
 };
 
 /// Superseded drafts of one contract and origin that are kept.
@@ -52,6 +52,9 @@ impl GatewayState {
     /// before, the oldest are forgotten. The same one again stays as it is, and its id is answered.
     pub async fn hold(&self, draft: &NewDraft<'_>) -> Result<String, StateError> {
         let mut change = self.change().await?;
+        if let Some(on) = draft.on {
+            check_basis(&mut change, draft.contract, on).await?;
+        }
         let query = "SELECT id FROM drafts WHERE contract = $1 AND origin = $2 AND status = 'pending' AND fingerprint = $3 \
                      AND base IS NOT DISTINCT FROM $4 AND source = $5";
         let same: Option<String> = sql(query)
@@ -149,10 +152,8 @@ impl GatewayState {
     }
 
     /// Returns the id of the newest draft of a contract, whatever became of it.
-    pub async fn newest_draft(&self, contract: &str) -> Result<Option<String>, StateError> {
-        let query =
-            "SELECT id FROM drafts WHERE contract = $1 ORDER BY created_ms DESC, id DESC LIMIT 1";
-        sql(query).bind(contract).find_value(&self.engine).await
+    pub async fn newest_draft(&self, contract: &str) -> Result<NewestDraft, StateError> {
+        newest_draft(&self.engine, contract).await
     }
 
     /// Returns the newest draft that would make this difference to `base`.
@@ -259,6 +260,35 @@ impl GatewayState {
 
 fn to_count(rows: i64) -> u32 {
     u32::try_from(rows).unwrap_or(u32::MAX)
+}
+
+/// Refuses a change that rests on what is no longer so.
+pub(super) async fn check_basis(
+    change: &mut StateChange,
+    contract: &str,
+    on: &ContractBasis,
+) -> Result<(), StateError> {
+    let query = "SELECT revision FROM contracts WHERE name = $1 AND live IS NOT NULL";
+    let revision: Option<i64> = sql(query).bind(contract).find_value(&mut *change).await?;
+    let mut is_so = revision.unwrap_or(0) == on.revision;
+    if let Some(newest) = &on.newest_draft {
+        is_so &= newest_draft(change, contract).await? == *newest;
+    }
+    match is_so {
+        true => Ok(()),
+        false => Err(StateError::Moved("the contract")),
+    }
+}
+
+async fn newest_draft<'t>(
+    target: impl Into<QueryTarget<'t>>,
+    contract: &str,
+) -> Result<NewestDraft, StateError> {
+    let query =
+        "SELECT id FROM drafts WHERE contract = $1 ORDER BY created_ms DESC, id DESC LIMIT 1";
+    Ok(NewestDraft(
+        sql(query).bind(contract).find_value(target).await?,
+    ))
 }
 
 async fn insert(change: &mut StateChange, draft: &NewDraft<'_>) -> Result<(), StateError> {

@@ -4,8 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use tokio::time::timeout;
 use weir_state::{
-    AdminRow, ChangeClass, ContractOrigin, DraftFilter, DraftStatus, GatewayState,
-    IdempotencyState, KeyRow, NewDraft, Role, StateError, VersionRow, VersionSource,
+    AdminRow, ChangeClass, ContractBasis, ContractOrigin, DraftFilter, DraftStatus, GatewayState,
+    IdempotencyState, KeyRow, NewDraft, NewestDraft, Role, StateError, VersionRow, VersionSource,
 };
 use weir_watch::FileWatcher;
 
@@ -79,6 +79,7 @@ async fn switch(
 
 fn draft<'a>(id: &'a str, base: Option<&'a str>, source: &'a str) -> NewDraft<'a> {
     NewDraft {
+        on: None,
         id,
         contract: "desk",
         base,
@@ -497,9 +498,31 @@ pub(crate) async fn what_waits_and_what_was_discarded_is_found_however_much_was_
         ("d0", DraftStatus::Discarded)
     );
     assert_eq!(
-        state.newest_draft("desk").await.expect("read").as_deref(),
-        Some("d200")
+        state.newest_draft("desk").await.expect("read"),
+        NewestDraft(Some("d200".to_owned()))
     );
+}
+
+/// Of two changes that rest on the same drafts, the second one is refused.
+pub(crate) async fn a_draft_that_rests_on_an_earlier_one_is_refused(place: &Place) {
+    let state = place.open().await;
+    let on = ContractBasis {
+        revision: 0,
+        newest_draft: Some(state.newest_draft("desk").await.expect("read")),
+    };
+    let resting = |id, source| NewDraft {
+        on: Some(&on),
+        ..draft(id, None, source)
+    };
+    state.hold(&resting("d1", "a")).await.expect("held");
+    let second = state.hold(&resting("d2", "b")).await;
+    assert!(matches!(second, Err(StateError::Moved(_))), "{second:?}");
+    let any = ContractBasis::from(0);
+    let third = NewDraft {
+        on: Some(&any),
+        ..draft("d3", None, "c")
+    };
+    state.hold(&third).await.expect("held");
 }
 
 /// Other processes read a later text of the same version too.

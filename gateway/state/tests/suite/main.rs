@@ -41,6 +41,7 @@ suite![
     contracts::a_draft_is_held_once_and_decided_once,
     contracts::revoking_touches_one_key_and_keeps_its_row,
     contracts::the_first_admin_is_made_once,
+    contracts::a_draft_that_rests_on_an_earlier_one_is_refused,
     contracts::of_the_last_operators_that_are_revoked_at_once_one_stays,
     contracts::of_superseded_drafts_the_newest_are_kept,
     contracts::what_waits_and_what_was_discarded_is_found_however_much_was_decided_since,

@@ -55,7 +55,7 @@ impl UpstreamSource {
             owner: Some(&owner),
             by: &by,
             hold,
-            on: live.map(|live| live.revision),
+            on: live.map(|live| live.revision.into()),
         };
         match self.publisher.submit(submission).await? {
             Verdict::Held(held) => {

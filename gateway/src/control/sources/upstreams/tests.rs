@@ -15,6 +15,7 @@ async fn a_server_that_lists_something_else_again_and_again_is_looked_at_less_of
     let hold = async |contract: &str, number: u32, at_ms: i64| {
         let (id, source) = (format!("{contract}{number}"), format!("source {number}"));
         let draft = NewDraft {
+            on: None,
             id: &id,
             contract,
             base: None,
