@@ -209,6 +209,19 @@ fn rows_of_values() -> Vec<Row> {
             (Identical, "order-changed"),
             (Identical, "order-changed"),
         ),
+        // Required members are as many at least.
+        row(
+            json!({ "type": "object", "required": ["a", "b"] }),
+            json!({ "type": "object", "required": ["a", "b"], "minProperties": 2 }),
+            (Identical, "order-changed"),
+            (Identical, "order-changed"),
+        ),
+        row(
+            json!({ "type": "object", "required": ["a", "b"], "minProperties": 2 }),
+            json!({ "type": "object", "required": ["a", "b"], "minProperties": 3 }),
+            (Breaking, "tightened"),
+            (Compatible, "tightened"),
+        ),
         // The bounds of multiples are the first ones inside.
         row(
             json!({ "type": "integer", "minimum": -4, "maximum": 14, "multipleOf": 5 }),

@@ -18,7 +18,7 @@ const NAMES_MAX: usize = 100;
 
 impl<'s> SchemaComparison<'s> {
     pub(super) fn objects(&mut self, old: &'s Value, new: &'s Value) {
-        self.count(old, new, "minProperties", true);
+        self.least_members(old, new);
         self.count(old, new, "maxProperties", false);
         let names = (part(old, "propertyNames"), part(new, "propertyNames"));
         self.inside((old, new), PathStep::Name, &["propertyNames"], names);
@@ -322,6 +322,19 @@ impl<'s> SchemaComparison<'s> {
         self.path.truncate(length);
     }
 
+    /// Compares `minProperties`, which says nothing where as many members are required.
+    fn least_members(&mut self, old: &'s Value, new: &'s Value) {
+        let key = "minProperties";
+        let stated = [old, new].map(|schema| schema.get(key).map_or(Some(0), number::count));
+        let required = required_count(old).max(required_count(new));
+        if stated
+            .iter()
+            .any(|least| least.is_none_or(|least| least > required))
+        {
+            self.count(old, new, key, true);
+        }
+    }
+
     pub(super) fn lists(&mut self, old: &'s Value, new: &'s Value) {
         self.count(old, new, "minItems", true);
         self.count(old, new, "maxItems", false);
@@ -370,6 +383,13 @@ impl<'s> SchemaComparison<'s> {
         };
         self.bound(old, new, "uniqueItems", order, change);
     }
+}
+
+/// Returns the number of members that a schema requires.
+fn required_count(schema: &Value) -> u64 {
+    let names = schema.get("required").and_then(Value::as_array);
+    let names = names.into_iter().flatten().filter_map(Value::as_str);
+    names.collect::<BTreeSet<&str>>().len() as u64
 }
 
 /// The keywords of an object that look at each other.
