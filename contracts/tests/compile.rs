@@ -522,3 +522,38 @@ fn choices_that_a_list_cannot_hold_are_named() {
         Some("use type: list, and say by `of` which items it has")
     );
 }
+
+/// A field of several values is most likely meant for `one-of`.
+#[test]
+fn a_condition_by_several_values_has_a_hint_how_it_is_asked() {
+    let shape = json!({ "name": "a", "fields": [{ "key": "s", "type": "string" }] });
+    let shape: CollectionShape = serde_json::from_value(shape).expect("a shape");
+    let shapes = BTreeMap::from([("a".to_owned(), shape)]);
+    let problems = |mut field: Value, comparison: Option<&str>| {
+        if let Some(comparison) = comparison {
+            field["match"] = comparison.into();
+        }
+        let tool =
+            json!({ "tool": "list_a", "verb": "list", "collection": "a", "fields": [field] });
+        let collections = json!({ "a": { "adapter": "sql", "settings": {} } });
+        let source = json!({ "contract": "c", "collections": collections, "tools": [tool] });
+        form::read("c", &source.to_string())
+            .and_then(|source| compile(&source, &shapes))
+            .err()
+            .unwrap_or_default()
+    };
+    let choices = json!({ "name": "s", "type": "multi-choice", "choices": ["x", "y"] });
+    let list = json!({ "name": "s", "type": "list", "of": { "type": "text" } });
+    for field in [choices, list] {
+        for comparison in [None, Some("not-equals"), Some("starts-with")] {
+            let found = problems(field.clone(), comparison);
+            let [problem] = &found[..] else {
+                panic!("{field}: {found:?}");
+            };
+            assert_eq!(problem.place, "/tools/0/fields/0/type");
+            let hint = problem.hint.as_deref().unwrap_or_default();
+            assert!(hint.contains("`match: one-of`"), "{hint}");
+        }
+        assert_eq!(problems(field, Some("one-of")), []);
+    }
+}

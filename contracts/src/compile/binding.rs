@@ -383,21 +383,7 @@ impl<'s> BindingTarget<'s> {
             "one-of" => FieldSlot::list_of(column),
             _ => FieldSlot::column(column),
         };
-        let wrong = match (comparison, &field.kind) {
-            ("is-empty", FieldType::Checkbox)
-            | ("one-of", FieldType::MultiChoice { .. } | FieldType::List { .. }) => None,
-            ("is-empty", _) => Some(
-                "'is-empty' is asked with a checkbox: true finds the empty ones, false the others",
-            ),
-            ("one-of", _) => Some("'one-of' is asked with a multi-choice or a list"),
-            _ => None,
-        };
-        if let Some(message) = wrong {
-            let hint = if comparison == "is-empty" {
-                "use type: checkbox"
-            } else {
-                "use type: multi-choice or list"
-            };
+        if let Some((message, hint)) = misfit(comparison, &field.kind) {
             problems.add_hint(format!("{}/type", field.place), message, hint);
             return None;
         }
@@ -649,6 +635,27 @@ pub(crate) fn makes_sense(comparison: &str, kind: ValueType) -> bool {
         }
         "contains" | "contains-ci" | "starts-with" => kind == ValueType::String,
         _ => false,
+    }
+}
+
+/// Returns why a comparison cannot be asked with a type of field, and what to write instead.
+fn misfit(comparison: &str, kind: &FieldType) -> Option<(&'static str, &'static str)> {
+    match (comparison, kind) {
+        ("is-empty", FieldType::Checkbox)
+        | ("one-of", FieldType::MultiChoice { .. } | FieldType::List { .. }) => None,
+        ("is-empty", _) => Some((
+            "'is-empty' is asked with a checkbox: true finds the empty ones, false the others",
+            "use type: checkbox",
+        )),
+        ("one-of", _) => Some((
+            "'one-of' is asked with a multi-choice or a list",
+            "use type: multi-choice or list",
+        )),
+        (_, FieldType::MultiChoice { .. } | FieldType::List { .. }) => Some((
+            "a condition is asked with one value, unless it is by 'one-of'",
+            "write `match: one-of`, or use a type of one value",
+        )),
+        _ => None,
     }
 }
 
