@@ -164,14 +164,19 @@ impl MysqlColumn<'_> {
         matches!(self.base(), "datetime" | "timestamp")
     }
 
-    /// Returns the condition for values that are not null to the value table, which has no date of zeros.
+    /// Returns the condition for values that are not null to the value table, which has no date of zeros and no day that is
+    /// in no calendar. It is never unknown, so that each row meets it or its opposite.
     pub(crate) fn finite(&self) -> Option<String> {
         let name = self.name();
-        match (self.field.kind, self.base()) {
-            (Type::Date, "date") => Some(format!("{name} >= {FIRST_DAY}")),
-            (Type::Datetime, "datetime" | "timestamp") => Some(format!("{name} >= {FIRST_MOMENT}")),
-            _ => None,
-        }
+        let first = match (self.field.kind, self.base()) {
+            (Type::Date, "date") => FIRST_DAY,
+            (Type::Datetime, "datetime") => FIRST_MOMENT,
+            // A moment of a `timestamp` is one of a calendar, or all zeros.
+            (Type::Datetime, "timestamp") => return Some(format!("{name} >= {FIRST_MOMENT}")),
+            _ => return None,
+        };
+        let is_day = format!("DAYOFMONTH({name}) BETWEEN 1 AND DAYOFMONTH(LAST_DAY({name}))");
+        Some(format!("{name} >= {first} AND IFNULL({is_day}, FALSE)"))
     }
 
     /// Returns two conditions, one of which each row meets: that there is a value, and that there is none. Neither server

@@ -208,6 +208,59 @@ fn dates_of_zeros_are_null() {
     }
 }
 
+/// A server keeps the 15th of no month and the 31st of February, where its mode lets it.
+#[test]
+fn days_that_no_calendar_has_are_null() {
+    let whole = "INSERT INTO bills VALUES (1, NULL, NULL), (2, '2024-02-29', '2024-02-29 01:02:03'), (3, NULL, NULL), (4, NULL, NULL),
+         (5, '2023-12-31', '2023-12-31 23:59:59')";
+    let both = Both::filled(
+        &format!("CREATE TABLE bills (id INTEGER PRIMARY KEY, day DATE, at DATETIME); {whole}"),
+        &format!("CREATE TABLE bills (id int PRIMARY KEY, day date, at timestamp); {whole}"),
+    )
+    .with_mysql(
+        "SET sql_mode = 'ALLOW_INVALID_DATES'; CREATE TABLE bills (id int PRIMARY KEY, day date, at datetime, KEY (day), KEY (at));
+         INSERT INTO bills VALUES (1, '2024-00-15', '2024-00-15 01:00:00'), (2, '2024-02-29', '2024-02-29 01:02:03'),
+             (3, '2024-02-31', '2024-02-31 01:00:00'), (4, '2024-02-00', '2024-02-00 01:00:00'),
+             (5, '2023-12-31', '2023-12-31 23:59:59')",
+    );
+    for by in ["day", "-day", "at", "-at"] {
+        let whole = walk(&both, "bills", &[Order::parse(by)], 100);
+        assert_eq!(whole.len(), 5, "{by}: {whole:?}");
+        for limit in [1, 2, 3] {
+            assert_eq!(
+                walk(&both, "bills", &[Order::parse(by)], limit),
+                whole,
+                "{by}"
+            );
+        }
+    }
+    for column in ["day", "at"] {
+        for (comparison, value, found) in [
+            (Comparison::IsEmpty, json!(true), "1,3,4"),
+            (Comparison::IsEmpty, json!(false), "2,5"),
+        ] {
+            let query = where_is(column, comparison, value);
+            let page = both
+                .same(|| open("bills")?.read(&query).map(show))
+                .expect("a page");
+            let ids = page.0.replace("{\"id\":", "").replace('}', "");
+            assert_eq!(ids, format!("[{found}]"), "{column}: {comparison}");
+        }
+    }
+    for (comparison, value, found) in [
+        (Comparison::AtMost, json!("2024-12-31"), "2,5"),
+        (Comparison::AtLeast, json!("2024-01-01"), "2"),
+        (Comparison::NotEquals, json!("2024-02-29"), "5"),
+    ] {
+        let query = where_is("day", comparison, value);
+        let page = both
+            .same(|| open("bills")?.read(&query).map(show))
+            .expect("a page");
+        let ids = page.0.replace("{\"id\":", "").replace('}', "");
+        assert_eq!(ids, format!("[{found}]"), "{comparison}");
+    }
+}
+
 /// Texts that the column's collation takes for one are different texts to the value table.
 #[test]
 fn texts_are_compared_and_grouped_by_their_bytes() {
