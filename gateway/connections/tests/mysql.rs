@@ -318,6 +318,26 @@ async fn a_caller_reads_no_number_of_another_one() {
 }
 
 /// The sign of a number is that of its column, whatever the server calls the type.
+/// A server may cut every answer, and says nothing of it.
+#[tokio::test]
+async fn no_setting_of_the_server_cuts_an_answer() {
+    let limited = [
+        "--skip-networking",
+        "--init-connect=SET sql_select_limit = 2",
+    ];
+    let server = MariadbServer::started(&limited);
+    let url = server.database();
+    server.script(
+        &url,
+        "CREATE TABLE n (id int PRIMARY KEY); INSERT INTO n VALUES (1), (2), (3), (4)",
+    );
+    let sql = open(&url, false);
+    let rows = query(&sql, "SELECT id FROM n ORDER BY id", "[]", 9).await;
+    let rows = rows.expect("rows");
+    assert_eq!(rows.records, r#"[{"id":1},{"id":2},{"id":3},{"id":4}]"#);
+    assert!(!rows.truncated);
+}
+
 #[tokio::test]
 async fn flags_without_a_sign_are_read_as_they_are() {
     let (_, sql) = filled(

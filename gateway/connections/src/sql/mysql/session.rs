@@ -19,9 +19,11 @@ use super::{
 };
 use crate::{ConnectionError, FailureCode};
 
-/// Values that do not fit are refused, double quotes are around names, a backslash is a backslash, and times are UTC's.
+/// Values that do not fit are refused, double quotes are around names, a backslash is a backslash, times are UTC's, and rows
+/// are cut by the limits of a call alone: the server does not tell that it left out any.
 const SETTINGS: &str = "SET SESSION sql_mode = 'STRICT_ALL_TABLES,STRICT_TRANS_TABLES,ANSI_QUOTES,NO_BACKSLASH_ESCAPES,\
-     PIPES_AS_CONCAT,NO_ENGINE_SUBSTITUTION,ERROR_FOR_DIVISION_BY_ZERO', time_zone = '+00:00', autocommit = 1, max_sort_length = 1024";
+     PIPES_AS_CONCAT,NO_ENGINE_SUBSTITUTION,ERROR_FOR_DIVISION_BY_ZERO', time_zone = '+00:00', autocommit = 1, max_sort_length = 1024, \
+     sql_select_limit = 18446744073709551615";
 /// The rights that an account may not have: files of the server are beyond every transaction.
 const RIGHTS_REFUSED: [&str; 3] = ["ALL PRIVILEGES", "FILE", "SUPER"];
 
