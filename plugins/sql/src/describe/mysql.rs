@@ -17,7 +17,8 @@ const TABLE: &str = "SELECT TABLE_SCHEMA AS \"schema\", TABLE_TYPE AS kind, VERS
     WHERE TABLE_SCHEMA = COALESCE(?, DATABASE()) AND CAST(TABLE_NAME AS BINARY) = CAST(? AS BINARY) \
     AND TABLE_TYPE IN ('BASE TABLE', 'VIEW', 'SYSTEM VERSIONED', 'SYSTEM VIEW')";
 const COLUMNS: &str = "SELECT COLUMN_NAME AS name, COLUMN_TYPE AS native, CHARACTER_SET_NAME AS charset, \
-    IS_NULLABLE AS nullable, COLUMN_DEFAULT AS \"default\", EXTRA AS extra, COLUMN_COMMENT AS description \
+    IS_NULLABLE AS nullable, COLUMN_DEFAULT AS \"default\", EXTRA AS extra, GENERATION_EXPRESSION AS computed, \
+    COLUMN_COMMENT AS description \
     FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? ORDER BY ORDINAL_POSITION";
 const KEY: &str = "SELECT COLUMN_NAME AS name FROM information_schema.STATISTICS \
     WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? AND INDEX_NAME = 'PRIMARY' ORDER BY SEQ_IN_INDEX";
@@ -41,6 +42,7 @@ struct MysqlColumnRow {
     nullable: String,
     default: Option<String>,
     extra: String,
+    computed: Option<String>,
     description: String,
 }
 
@@ -90,8 +92,15 @@ pub(super) fn describe(settings: &SqlSettings) -> Result<SqlDescription, Error> 
     } else {
         None
     };
+    // A versioned table's key ends with the time until which a row is valid, which is the same in all that are shown.
+    let is_end = |part: &KeyColumn| {
+        columns
+            .iter()
+            .any(|column| column.name == part.name && column.computed.as_deref() == Some("ROW END"))
+    };
+    let key = key.into_iter().filter(|part| !is_end(part));
     let mut described = SqlDescription {
-        key: key.into_iter().map(|part| part.name).collect(),
+        key: key.map(|part| part.name).collect(),
         read_only,
         ..SqlDescription::default()
     };

@@ -320,6 +320,34 @@ fn texts_are_compared_and_grouped_by_their_bytes() {
     assert!(text.expect("asked").contains("\"word\" = ? AND "));
 }
 
+/// The time at which a row's version ends is a part of its key to MariaDB.
+#[test]
+fn a_versioned_record_is_named_by_its_own_key() {
+    let both = Both::filled("", "").with_mysql(
+        "CREATE TABLE prices (id int PRIMARY KEY, v int, since timestamp(6) GENERATED ALWAYS AS ROW START,
+            until timestamp(6) GENERATED ALWAYS AS ROW END, PERIOD FOR SYSTEM_TIME (since, until)) WITH SYSTEM VERSIONING;
+         INSERT INTO prices (id, v) VALUES (1, 10), (2, 20)",
+    );
+    let shape = both
+        .on(Which::Mysql, || {
+            describe(r#"{"connection":"db","table":"prices"}"#)
+        })
+        .expect("described");
+    assert_eq!(shape.key, ["id"]);
+    for (verb, record) in [(Verb::Update, json!({"v": 11})), (Verb::Delete, json!({}))] {
+        let written = both.on(Which::Mysql, || {
+            write("prices", verb, json!({"id": 1}), record)
+        });
+        assert!(written.expect("written").contains("\"v\":11"));
+    }
+    let left = Query {
+        columns: vec!["id".into()],
+        limit: 9,
+        ..Query::default()
+    };
+    assert_eq!(read(&both, "prices", &left), r#"[{"id":2}]"#);
+}
+
 /// A write that is refused afterwards could not be undone.
 #[test]
 fn a_table_whose_engine_has_no_transactions_is_not_written() {
