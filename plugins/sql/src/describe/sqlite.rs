@@ -17,7 +17,9 @@ const INTEGER_MAX: i64 = (1 << 53) - 1;
 
 const TABLE: &str =
     "SELECT name, type FROM pragma_table_list WHERE schema = 'main' AND name = ?1 COLLATE NOCASE";
-const COLUMNS: &str = "SELECT name, type, \"notnull\" AS required, dflt_value IS NOT NULL AS defaulted, pk, hidden \
+/// A key that SQLite numbers is the number of the row, which needs no index.
+const COLUMNS: &str = "SELECT name, type, \"notnull\" AS required, dflt_value IS NOT NULL AS defaulted, pk, hidden, \
+    (SELECT count(*) FROM pragma_index_list(?1) WHERE origin = 'pk') AS key_indexes \
     FROM pragma_table_xinfo(?1) ORDER BY cid";
 
 #[derive(Deserialize)]
@@ -34,6 +36,7 @@ struct SqliteColumnRow {
     defaulted: i64,
     pk: i64,
     hidden: i64,
+    key_indexes: i64,
 }
 
 pub(super) fn describe(settings: &SqlSettings) -> Result<SqlDescription, Error> {
@@ -66,7 +69,8 @@ pub(super) fn describe(settings: &SqlSettings) -> Result<SqlDescription, Error> 
     )?;
     let mut key: Vec<_> = listed.iter().filter(|column| column.pk > 0).collect();
     key.sort_by_key(|column| column.pk);
-    let numbered = key.len() == 1 && key[0].r#type.eq_ignore_ascii_case("INTEGER");
+    let numbered =
+        key.len() == 1 && key[0].key_indexes == 0 && key[0].r#type.eq_ignore_ascii_case("INTEGER");
     let mut key: Vec<_> = key.into_iter().map(|column| column.name.clone()).collect();
     // SQLite takes nulls in a PRIMARY KEY. A row that has one cannot be named.
     let is_null = |name: &String| {

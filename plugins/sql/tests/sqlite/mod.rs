@@ -1,11 +1,32 @@
 //! Tests for SQLite alone.
 
 use weir_plugin_sdk::{
-    Adapter, Order, Query,
-    serde_json::{self, Value},
+    Adapter, Order, Query, Verb,
+    serde_json::{self, Value, json},
 };
 
-use crate::both::{Both, Which, describe, open, outline};
+use crate::both::{Both, Which, describe, open, outline, write};
+
+/// SQLite numbers a key that is the number of the row. For another one that it is not given it would keep a null.
+#[test]
+fn only_a_key_that_is_the_number_of_the_row_is_numbered() {
+    let both = Both::filled(
+        "CREATE TABLE plain (id INTEGER PRIMARY KEY, v TEXT);
+         CREATE TABLE downwards (id INTEGER PRIMARY KEY DESC, v TEXT);
+         CREATE TABLE apart (id INTEGER PRIMARY KEY, v TEXT) WITHOUT ROWID;",
+        "",
+    );
+    for (table, is_numbered) in [("plain", true), ("downwards", false), ("apart", false)] {
+        let settings = format!(r#"{{"connection":"db","table":"{table}"}}"#);
+        let shape = both.on(Which::Sqlite, || describe(&settings)).expect(table);
+        assert_eq!(shape.key, ["id"], "{table}");
+        assert_eq!(shape.fields[0].generated, is_numbered, "{table}");
+        let given = both.on(Which::Sqlite, || {
+            write(table, Verb::Create, json!({}), json!({"id": 7, "v": "a"}))
+        });
+        assert_eq!(given.expect(table), r#"{"id":7,"v":"a"}"#);
+    }
+}
 
 /// SQLite takes nulls in a key, texts that are none, and tables of other modules: none of it ends a list.
 #[test]
