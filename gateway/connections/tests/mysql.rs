@@ -209,7 +209,7 @@ async fn a_write_is_whole_or_nothing() {
         (
             "INSERT INTO t (id, v, g) VALUES (9, 'z', 11)",
             "invalid",
-            None,
+            Some("g"),
         ),
         (
             "INSERT INTO t (id, v, small) VALUES (9, 'z', 70000)",
@@ -227,7 +227,7 @@ async fn a_write_is_whole_or_nothing() {
             Some("g"),
         ),
         ("DELETE FROM t WHERE id = 1", "invalid", None),
-        ("INSERT INTO c VALUES (7)", "invalid", None),
+        ("INSERT INTO c VALUES (7)", "invalid", Some("t")),
         ("UPDATE t SET gone = 1", "source_changed", Some("gone")),
         ("DELETE FROM gone", "source_changed", None),
         ("DROP TABLE t", "denied", None),

@@ -219,14 +219,14 @@ async fn writes(sql: &SqlConnection) {
         (
             "INSERT INTO t (id, v, g) VALUES (9, 'z', 11)",
             "invalid",
-            None,
+            Some("t_g_check"),
         ),
         (
             "INSERT INTO t (id, v, small) VALUES (9, 'z', 70000)",
             "invalid",
             None,
         ),
-        ("DELETE FROM t WHERE id = 1", "invalid", None),
+        ("DELETE FROM t WHERE id = 1", "invalid", Some("id")),
         ("UPDATE t SET gone = 1", "source_changed", Some("gone")),
         ("DELETE FROM gone", "source_changed", None),
         (

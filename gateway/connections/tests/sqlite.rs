@@ -369,7 +369,11 @@ async fn writes_are_whole_or_nothing() {
         ),
         ("INSERT INTO t (v) VALUES ('a')", "conflict", Some("v")),
         ("INSERT INTO t (v) VALUES (NULL)", "invalid", Some("v")),
-        ("INSERT INTO t (v, g) VALUES ('g', 11)", "invalid", None),
+        (
+            "INSERT INTO t (v, g) VALUES ('g', 11)",
+            "invalid",
+            Some("g < 10"),
+        ),
         ("DELETE FROM t WHERE id = 1", "invalid", None),
         ("INSERT INTO t (id, v) VALUES ('x', 'z')", "invalid", None),
         ("UPDATE t SET gone = 1", "source_changed", Some("gone")),

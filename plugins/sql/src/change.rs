@@ -11,6 +11,7 @@ use crate::column::SqlColumn;
 use crate::condition;
 use crate::dialect::SqlDialect;
 use crate::operation;
+use crate::refusal::RefusedWrite;
 use crate::settings::SqlSource;
 use crate::statement::{StatementBuilder, cell, rows};
 
@@ -63,8 +64,7 @@ impl SqlWriter<'_> {
             SqlDialect::Mysql => self.read_created(change)?,
             _ => None,
         };
-        self.run(builder, read)
-            .map_err(|error| self.taken(error, "There is a record with this key already."))
+        self.run(builder, read, change)
     }
 
     fn update(&self, change: &Change) -> Result<String, Error> {
@@ -88,8 +88,7 @@ impl SqlWriter<'_> {
             SqlDialect::Mysql => Some(self.read_updated(change)?),
             _ => None,
         };
-        self.run(builder, read)
-            .map_err(|error| self.taken(error, "Another record has this key already."))
+        self.run(builder, read, change)
     }
 
     fn delete(&self, change: &Change) -> Result<String, Error> {
@@ -100,7 +99,7 @@ impl SqlWriter<'_> {
             SqlDialect::Mysql => Some(self.read_deleted(change)?),
             _ => None,
         };
-        self.run(builder, read)
+        self.run(builder, read, change)
     }
 
     /// Returns the read of a new record by its key. `None` if the database makes a part of the key in another way than by
@@ -232,6 +231,7 @@ impl SqlWriter<'_> {
         &self,
         mut builder: StatementBuilder,
         read: Option<RecordRead>,
+        change: &Change,
     ) -> Result<String, Error> {
         let shape = &self.collection.shape;
         let connection = &self.collection.settings.connection;
@@ -246,7 +246,12 @@ impl SqlWriter<'_> {
                 .push_str(&format!(" RETURNING {}", self.returning())),
         }
         let statement = builder.finish(connection, 1, Some(&options.to_string()));
-        let answer = sql::query(&statement).map_err(refused)?;
+        let refused = RefusedWrite {
+            collection: self.collection,
+            dialect: self.dialect,
+            change,
+        };
+        let answer = sql::query(&statement).map_err(|error| refused.explain(error))?;
         let rows = rows(&answer.records)?;
         // A trigger may swallow the row.
         let row = rows
@@ -277,39 +282,5 @@ impl SqlWriter<'_> {
             .map(|(at, read)| format!("{read} AS c{at}"))
             .collect::<Vec<_>>()
             .join(", ")
-    }
-
-    /// Reports a conflict on the key in the words of every adapter.
-    fn taken(&self, error: Error, message: &str) -> Error {
-        if !error.is("conflict") {
-            return error;
-        }
-        let shape = &self.collection.shape;
-        let key = &shape.key;
-        match &error.field {
-            Some(field) if !key.contains(field) => Error {
-                message: "There is a record with this value already.".into(),
-                // MySQL names the index, which may have another name than its column.
-                field: Some(field.clone())
-                    .filter(|name| shape.fields.iter().any(|field| field.key == *name)),
-                ..error
-            },
-            field => Error {
-                message: message.into(),
-                field: field.clone().or_else(|| key.first().cloned()),
-                ..error
-            },
-        }
-    }
-}
-
-/// Says which record was meant, which is known only here.
-fn refused(error: Error) -> Error {
-    match error.code.as_str() {
-        "not_found" => Error {
-            message: "There is no record with this key.".into(),
-            ..error
-        },
-        _ => error,
     }
 }

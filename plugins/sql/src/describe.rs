@@ -188,7 +188,7 @@ fn prepared_as(
         .collect())
 }
 
-fn ask<T: serde::de::DeserializeOwned>(
+pub(crate) fn ask<T: serde::de::DeserializeOwned>(
     settings: &SqlSettings,
     text: &str,
     parameters: Vec<serde_json::Value>,

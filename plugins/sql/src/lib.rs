@@ -14,6 +14,7 @@ mod mysql;
 mod native;
 mod operation;
 mod parameters;
+mod refusal;
 mod select;
 mod settings;
 mod statement;

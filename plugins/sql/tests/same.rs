@@ -9,6 +9,7 @@ mod arrays;
 mod both;
 mod mysql;
 mod parameters;
+mod refusals;
 mod sqlite;
 mod summaries;
 mod values;

@@ -140,7 +140,10 @@ fn records_are_written_whatever_their_key_is() {
     let keyless = create("keyless", json!({"v": "y"})).expect("keyless");
     assert_eq!(keyless, r#"{"v":"y","n":7}"#);
     let taken = create("named", json!({"id": 2, "code": 1})).expect_err("taken");
-    assert_eq!((taken.code.as_str(), taken.field), ("conflict", None));
+    assert_eq!(
+        (taken.code.as_str(), taken.field.as_deref()),
+        ("conflict", Some("code"))
+    );
     assert_eq!(taken.message, "There is a record with this value already.");
     // A record that is not shown under its key is not written.
     let moved = create("swallowed", json!({"id": 1})).expect_err("moved");

@@ -114,7 +114,8 @@ fn described(refusal: &MySqlDatabaseError) -> ConnectionError {
     match refusal.number() {
         1022 | 1062 | 1169 | 1586 => with_field(refused::taken(), index_name(text)),
         1048 | 1364 => with_field(refused::missing(), quoted(text)),
-        1216 | 1217 | 1451 | 1452 => refused::referred(),
+        1216 | 1217 | 1451 => refused::referred(),
+        1452 => with_field(refused::referred(), referring_column(text)),
         1044 | 1142 | 1143 | 1227 | 1290 | 1370 | 1792 | 1836 => refused::denied(),
         1054 | 1166 => refused::gone(quoted(text).and_then(refused::column_name)),
         1146 | 1305 | 1049 | 1267 | 1271 => refused::changed(),
@@ -134,7 +135,7 @@ fn described(refusal: &MySqlDatabaseError) -> ConnectionError {
         1264 | 1265 | 1292 | 1366 | 1367 | 1406 | 1411 | 1690 | 3140 | 3141 => {
             with_field(refused::unfit(), column_of(text))
         }
-        3819 | 4025 => refused::rule(),
+        3819 | 4025 => with_field(refused::rule(), rule_name(text)),
         1040 | 1053 | 1077 | 1079 | 1080 | 1203 | 1226 | 1927 | 4031 => refused::unavailable(),
         _ => match refusal.code().and_then(|code| code.get(..2)) {
             Some("22") => with_field(refused::unfit(), column_of(text)),
@@ -164,6 +165,25 @@ fn index_name(text: &str) -> Option<&str> {
     let name = text.rsplit_once("key '")?.1.trim_end_matches('\'');
     let name = name.rsplit_once('.').map_or(name, |(_, name)| name);
     (name != "PRIMARY").then_some(name)
+}
+
+/// Returns the column in `… CONSTRAINT "c" FOREIGN KEY ("p") REFERENCES …`, if it is one. The mode of the session says which
+/// quotes these are.
+fn referring_column(text: &str) -> Option<&str> {
+    let (_, rest) = text.split_once("FOREIGN KEY (")?;
+    let (column, _) = rest.split_once(") REFERENCES")?;
+    let column = column.trim_matches(['"', '`']);
+    (!column.contains(['"', '`'])).then_some(column)
+}
+
+/// Returns the name of the rule in ``CONSTRAINT `t.v` failed for `d`.`t` ``, which is its column's if that has it, or in
+/// `Check constraint 'c' is violated.`
+fn rule_name(text: &str) -> Option<&str> {
+    let name = match text.strip_prefix("CONSTRAINT `") {
+        Some(rest) => rest.split_once("` failed")?.0,
+        None => quoted(text)?,
+    };
+    Some(name.rsplit_once('.').map_or(name, |(_, name)| name))
 }
 
 /// Returns the column in `Data too long for column 'v' at row 1` and in ``… for column `d`.`t`.`v` at row 1``.
@@ -196,6 +216,26 @@ mod tests {
             ("Truncated incorrect DECIMAL value: 'x'", None),
         ] {
             assert_eq!(column_of(text), name, "{text}");
+        }
+        for (text, name) in [
+            ("CONSTRAINT `t.g` failed for `d0`.`t`", Some("g")),
+            (
+                "CONSTRAINT `positive` failed for `d0`.`t`",
+                Some("positive"),
+            ),
+            ("Check constraint 't_chk_1' is violated.", Some("t_chk_1")),
+        ] {
+            assert_eq!(rule_name(text), name, "{text}");
+        }
+        for (keys, name) in [
+            ("\"p\"", Some("p")),
+            ("`p`", Some("p")),
+            ("\"p\", \"q\"", None),
+        ] {
+            let text = format!(
+                "a foreign key constraint fails (\"d\".\"t\", CONSTRAINT \"c\" FOREIGN KEY ({keys}) REFERENCES \"t\" (\"id\"))"
+            );
+            assert_eq!(referring_column(&text), name, "{text}");
         }
         assert_eq!(quoted("Column 'v' cannot be null"), Some("v"));
         assert_eq!(quoted("nothing"), None);

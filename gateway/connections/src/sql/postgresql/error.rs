@@ -117,10 +117,10 @@ pub(super) fn unknown(reason: impl std::fmt::Display) -> PostgresqlFailure {
 
 fn refused_by(refusal: &PostgresqlRefusal) -> PostgresqlFailure {
     let error = match refusal.code.as_str() {
-        "23505" => with_field(refused::taken(), key_column(refusal.detail.as_deref())),
-        "23P01" => refused::taken(),
+        "23505" | "23P01" => with_field(refused::taken(), key_columns(refusal.detail.as_deref())),
         "23502" => with_field(refused::missing(), refusal.column.as_deref()),
-        "23503" => refused::referred(),
+        "23503" => with_field(refused::referred(), key_columns(refusal.detail.as_deref())),
+        "23514" => with_field(refused::rule(), refusal.constraint.as_deref()),
         "25006" | "42501" => refused::denied(),
         "42703" => refused::gone(
             refusal
@@ -172,8 +172,36 @@ fn with_field(error: ConnectionError, field: Option<&str>) -> ConnectionError {
     }
 }
 
-/// Returns the column that `Key (id)=(1) already exists.` names, if it is one column.
-fn key_column(detail: Option<&str>) -> Option<&str> {
-    let (column, _) = detail?.split_once('(')?.1.split_once(")=(")?;
-    (!column.contains([',', '(', '"', ' '])).then_some(column)
+/// Returns the column that `Key (id)=(1) already exists.` names, or what else the parentheses hold: several columns, or an
+/// expression of them.
+fn key_columns(detail: Option<&str>) -> Option<&str> {
+    let (columns, _) = detail?.split_once('(')?.1.split_once(")=(")?;
+    let plain = columns
+        .strip_prefix('"')
+        .and_then(|columns| columns.strip_suffix('"'))
+        .filter(|column| !column.contains('"'));
+    Some(plain.unwrap_or(columns))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_columns_of_a_key_are_read_from_the_detail() {
+        for (detail, columns) in [
+            ("Key (id)=(1) already exists.", Some("id")),
+            ("Key (\"Id Col\")=(1) already exists.", Some("Id Col")),
+            (
+                "Key (a, \"B\")=(1, (2)=(3)) already exists.",
+                Some("a, \"B\""),
+            ),
+            ("Key (lower(b))=(x) already exists.", Some("lower(b)")),
+            ("Key (p)=(7) is not present in table \"t\".", Some("p")),
+            ("Failing row contains (1, 2).", None),
+        ] {
+            assert_eq!(key_columns(Some(detail)), columns, "{detail}");
+        }
+        assert_eq!(key_columns(None), None);
+    }
 }

@@ -3,8 +3,9 @@
 use rusqlite::{
     Error, ErrorCode,
     ffi::{
-        SQLITE_CONSTRAINT_DATATYPE, SQLITE_CONSTRAINT_FOREIGNKEY, SQLITE_CONSTRAINT_NOTNULL,
-        SQLITE_CONSTRAINT_PRIMARYKEY, SQLITE_CONSTRAINT_ROWID, SQLITE_CONSTRAINT_UNIQUE,
+        SQLITE_CONSTRAINT_CHECK, SQLITE_CONSTRAINT_DATATYPE, SQLITE_CONSTRAINT_FOREIGNKEY,
+        SQLITE_CONSTRAINT_NOTNULL, SQLITE_CONSTRAINT_PRIMARYKEY, SQLITE_CONSTRAINT_ROWID,
+        SQLITE_CONSTRAINT_UNIQUE,
     },
 };
 
@@ -82,25 +83,27 @@ fn gone(text: &str) -> Option<&str> {
     parts.map(|(_, column)| column)
 }
 
-/// Reads a violated constraint. The text ends in `table.column` (several, separated by commas, for a key of several
-/// columns).
+/// Reads a violated constraint. The text ends in `table.column`, several of these with commas between them, `index 'name'`, or
+/// for a rule in its name or itself.
 fn constraint(extended_code: i32, text: &str) -> ConnectionError {
-    let columns = text.split_once(": ").map_or("", |(_, columns)| columns);
-    let column = columns
-        .rsplit_once('.')
-        .filter(|_| !columns.contains(", "))
-        .map(|(_, column)| column);
-    let error = match extended_code {
+    let named = text.split_once(": ").map_or("", |(_, named)| named);
+    let columns: Vec<_> = named
+        .split(", ")
+        .map(|column| column.rsplit_once('.').map_or(column, |(_, column)| column))
+        .collect();
+    let columns = columns.join(", ");
+    let (error, named) = match extended_code {
         SQLITE_CONSTRAINT_UNIQUE | SQLITE_CONSTRAINT_PRIMARYKEY | SQLITE_CONSTRAINT_ROWID => {
-            refused::taken()
+            (refused::taken(), columns.as_str())
         }
-        SQLITE_CONSTRAINT_NOTNULL => refused::missing(),
-        SQLITE_CONSTRAINT_DATATYPE => refused::unfit(),
+        SQLITE_CONSTRAINT_NOTNULL => (refused::missing(), columns.as_str()),
+        SQLITE_CONSTRAINT_DATATYPE => (refused::unfit(), columns.as_str()),
         SQLITE_CONSTRAINT_FOREIGNKEY => return refused::referred(),
+        SQLITE_CONSTRAINT_CHECK => (refused::rule(), named),
         _ => return refused::rule(),
     };
-    match column {
-        Some(column) => error.field(column),
-        None => error,
+    match named {
+        "" => error,
+        named => error.field(named),
     }
 }

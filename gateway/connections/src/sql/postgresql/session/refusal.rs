@@ -28,6 +28,7 @@ pub(in crate::sql::postgresql) struct PostgresqlRefusal {
     pub(in crate::sql::postgresql) message: String,
     pub(in crate::sql::postgresql) detail: Option<String>,
     pub(in crate::sql::postgresql) column: Option<String>,
+    pub(in crate::sql::postgresql) constraint: Option<String>,
     /// The session is over.
     pub(in crate::sql::postgresql) fatal: bool,
 }
@@ -56,6 +57,7 @@ impl From<&ErrorResponseBody> for PostgresqlRefusal {
                 b'M' => refusal.message = text(),
                 b'D' => refusal.detail = Some(text()),
                 b'c' => refusal.column = Some(text()),
+                b'n' => refusal.constraint = Some(text()),
                 _ => {}
             }
         }
