@@ -29,22 +29,33 @@ pub(crate) fn element(native: &str) -> Option<(&str, usize)> {
     (dimensions > 0).then_some((element, dimensions))
 }
 
-/// Returns a type for a cast. The name comes from the recorded shape and becomes part of a statement, so it may have only the
-/// characters of such names.
+/// Returns a type for a cast. The name comes from the recorded shape and becomes part of a statement, so outside of quotes it
+/// may have only the characters of such names.
 pub(crate) fn cast(native: &str) -> Result<&str, Error> {
-    let allowed = |char: char| char.is_alphanumeric() || matches!(char, '_' | ' ' | '.' | '"');
     match native {
         // Without quotes these are `bit(1)` and `character(1)`, to which a value is cut.
         "bit" => Ok("\"bit\""),
         "char" => Ok("\"char\""),
-        _ if native.chars().all(allowed) && native.matches('"').count().is_multiple_of(2) => {
-            Ok(native)
-        }
+        _ if is_type_name(native) => Ok(native),
         _ => Err(
             Error::invalid("A type of the recorded shape is not the name of a type.")
                 .field("shape"),
         ),
     }
+}
+
+/// Returns `true` for names with what is between them; a quote within quotes is doubled.
+fn is_type_name(native: &str) -> bool {
+    let mut is_quoted = false;
+    let is_allowed = |char: char| match char {
+        '"' => {
+            is_quoted = !is_quoted;
+            true
+        }
+        '\0' => false,
+        _ => is_quoted || char.is_alphanumeric() || matches!(char, '_' | ' ' | '.'),
+    };
+    native.chars().all(is_allowed) && !is_quoted
 }
 
 /// Returns a value as text for a cast to a type; `None` for one that PostgreSQL cannot hold. A time for a column

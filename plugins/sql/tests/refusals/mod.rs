@@ -2,7 +2,7 @@
 
 use weir_plugin_sdk::{
     Error, Verb,
-    serde_json::{Value, json},
+    serde_json::{self, Value, json},
 };
 
 use crate::both::{Both, Which, write};
@@ -137,6 +137,22 @@ fn the_value_that_does_not_fit_is_found() {
         ("conflict", Some("span"))
     );
     assert_eq!(span.message, "There is a record with this value already.");
+}
+
+/// A name in quotes may have any characters.
+#[test]
+fn a_type_of_any_name_is_written() {
+    let both = Both::filled(
+        "",
+        "CREATE TYPE \"ticket-state\" AS ENUM ('to do', 'done'); CREATE TYPE \"50% (a;b) \"\"c\"\" 'd'\" AS ENUM ('x', 'y');
+         CREATE TABLE tickets (id int PRIMARY KEY, state \"ticket-state\", odd \"50% (a;b) \"\"c\"\" 'd'\", states \"ticket-state\"[]);",
+    );
+    let record = json!({"id": 1, "state": "to do", "odd": "y", "states": ["done", "to do"]});
+    let written = both.on(Which::Postgresql, || {
+        write("tickets", Verb::Create, json!({}), record.clone())
+    });
+    let written: Value = serde_json::from_str(&written.expect("written")).expect("JSON");
+    assert_eq!(written, record);
 }
 
 /// A trigger that leaves a record out is no missing key.
