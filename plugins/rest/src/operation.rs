@@ -46,12 +46,12 @@ pub(crate) fn call(rest: &RestAdapter, change: &Change) -> Result<String, Error>
         return Ok("{}".to_owned());
     }
     let mended;
-    let raw = match answer::at(body, &operation.record) {
-        Ok(raw) => raw,
+    let (body, raw) = match answer::at(body, &operation.record) {
+        Ok(raw) => (body, raw),
         Err(error) => match lenient::mended(body) {
-            Some(body) => {
-                mended = body;
-                answer::at(&mended, &operation.record)?
+            Some(found) => {
+                mended = found;
+                (&mended[..], answer::at(&mended, &operation.record)?)
             }
             None => return Err(error),
         },
@@ -73,7 +73,7 @@ pub(crate) fn call(rest: &RestAdapter, change: &Change) -> Result<String, Error>
             .and_modify(|(_, is_there_twice)| *is_there_twice = true)
             .or_insert((*raw, false));
     }
-    let next = match next(operation, given, &response) {
+    let next = match next(operation, given, &response, body) {
         // An answer, or an effect, is not lost to a link that leads nowhere.
         Err(_) if matches!(operation.pagination, ListPagination::Link { .. }) => None,
         Err(_) if operation.effect != Effect::Read && operation.method != "GET" => None,
@@ -247,14 +247,16 @@ fn check_separator(name: &str, param: &RestParam, value: &Json) -> Result<(), Er
     }
 }
 
-/// Returns the arguments to call again with: null behind the last page, `None` if there are no pages.
+/// Returns the arguments to call again with: null behind the last page, `None` if there are no pages. `body` is that of the
+/// response as far as it can be read.
 fn next(
     operation: &RestOperation,
     given: &Map<String, Json>,
     response: &http::Response,
+    body: &[u8],
 ) -> Result<Option<Box<RawValue>>, Error> {
     let count = || {
-        let records = answer::at(&response.body, &operation.records)?;
+        let records = answer::at(body, &operation.records)?;
         let records =
             records.and_then(|records| serde_json::from_str::<Vec<&RawValue>>(records.get()).ok());
         Ok(records.map_or(0, |records| records.len()))
@@ -280,7 +282,7 @@ fn next(
         .and_then(|size| number(given, size))
         .map(|size| size as usize);
     let one = |value: Json| Some(Map::from_iter([(name.to_owned(), value)]));
-    let arguments = match pages::next(&operation.pagination, at, asked, count, response)? {
+    let arguments = match pages::next(&operation.pagination, at, asked, count, response, body)? {
         None => None,
         Some(NextPage::Number(number)) => one(number.into()),
         Some(NextPage::Cursor(raw)) => one(serde_json::from_str(raw.get()).unwrap_or_default()),

@@ -306,7 +306,8 @@ impl<'a> ListPages<'a> {
             false => 0,
         };
         let asked = self.asked().or(self.first_count);
-        let next = match next(&self.list.pagination, at, asked, || Ok(count), response)? {
+        let (pagination, body) = (&self.list.pagination, &response.body);
+        let next = match next(pagination, at, asked, || Ok(count), response, body)? {
             None => return Ok(None),
             Some(NextPage::Number(number)) => number.to_string(),
             Some(NextPage::Query(query)) => query,
@@ -325,13 +326,14 @@ impl<'a> ListPages<'a> {
 
 /// Returns what leads from the page `at` to the next one, if there may be one. Services cap the size of a page, so that
 /// only a page without any records is surely behind the last, unless the settings say that a page with fewer than were
-/// `asked` for is the last.
+/// `asked` for is the last. `body` is that of the response as far as it can be read.
 pub(crate) fn next<'a>(
     pagination: &ListPagination,
     at: u64,
     asked: Option<usize>,
     count: impl FnOnce() -> Result<usize, Error>,
     response: &'a http::Response,
+    body: &'a [u8],
 ) -> Result<Option<NextPage<'a>>, Error> {
     let is_last = |count: usize, ends: LastPage| {
         count == 0 || (ends == LastPage::Short && asked.is_some_and(|asked| count < asked))
@@ -345,7 +347,7 @@ pub(crate) fn next<'a>(
             let count = count()?;
             (!is_last(count, *ends)).then(|| NextPage::Number(at.saturating_add(count as u64)))
         }
-        ListPagination::Cursor { next, .. } => answer::at(&response.body, next)?
+        ListPagination::Cursor { next, .. } => answer::at(body, next)?
             .filter(|cursor| !matches!(cursor.get(), "null" | "false" | "\"\""))
             .map(NextPage::Cursor),
         ListPagination::Link { .. } => match next_of(response) {

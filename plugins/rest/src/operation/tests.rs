@@ -111,3 +111,34 @@ fn an_odd_answer_is_passed_to_the_gateway() {
     );
     gone(settings, json!({}), "<html>", "").expect_err("no JSON");
 }
+
+/// An operation with pages, whose positions have the types that documents give them.
+fn paged(pagination: &Value) -> Value {
+    json!({"method": "GET", "path": "/x", "effect": "read", "pagination": pagination, "records": "/items",
+        "params": {
+            "page": {"type": "string", "in": "query"},
+            "number": {"type": "integer", "in": "query"},
+            "cursor": {"type": "string", "in": "query"},
+            "tags": {"type": "json", "in": "query", "as": "tag", "style": "form"},
+            "ids": {"type": "json", "in": "query", "style": "form"}}})
+}
+
+fn next_arguments(pagination: &Value, params: Value, body: &'static str) -> Value {
+    gone(paged(pagination), params, body, "").expect("an answer")["next_arguments"].clone()
+}
+
+/// An answer is read as far as it goes, and so is what it says of the next page.
+#[test]
+fn an_odd_answer_leads_to_the_next_page() {
+    let by_cursor = json!({"style": "cursor", "cursor": "cursor", "next": "/next"});
+    let by_page = json!({"style": "page", "page": "number"});
+    let odd = r#"{"items":[{"price":NaN}],"next":"abc"}"#;
+    assert_eq!(
+        next_arguments(&by_cursor, json!({}), odd),
+        json!({"cursor": "abc"})
+    );
+    assert_eq!(
+        next_arguments(&by_page, json!({}), odd),
+        json!({"number": 2})
+    );
+}
