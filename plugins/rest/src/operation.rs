@@ -10,7 +10,7 @@ use weir_plugin_sdk::{Change, Error, Field, Type, Value, http, serde_json};
 use crate::answer::lenient::{self, MemberList};
 use crate::pages::NextPage;
 use crate::parameters::{
-    comma_pair, form, has_outer_blank, held_separator, is_unsent, pairs, segment, text,
+    comma_pair, explodes, form, has_outer_blank, held_separator, is_unsent, pairs, segment, text,
 };
 use crate::request::{filled_path, request};
 use crate::settings::{FORM, ListPagination, NEXT, RestOperation, RestParam, RestParamLocation};
@@ -132,8 +132,12 @@ fn refused(operation: &RestOperation, given: &Map<String, Json>, error: Error) -
     }
 }
 
+/// Returns a number that was given; some services take one as a text.
 fn number(given: &Map<String, Json>, name: &str) -> Option<u64> {
-    given.get(name).and_then(Json::as_u64)
+    match given.get(name)? {
+        Json::String(text) => text.parse().ok(),
+        value => value.as_u64(),
+    }
 }
 
 /// Returns the request with every parameter in its place.
@@ -281,10 +285,25 @@ fn next(
     let asked = size
         .and_then(|size| number(given, size))
         .map(|size| size as usize);
-    let one = |value: Json| Some(Map::from_iter([(name.to_owned(), value)]));
+    let is_text = operation
+        .params
+        .get(name)
+        .is_some_and(|param| param.r#type == Type::String);
+    let one = |value: Json| {
+        // A number leads on as a text where the parameter is one.
+        let value = match value {
+            Json::Number(number) if is_text => number.to_string().into(),
+            value => value,
+        };
+        Some(Map::from_iter([(name.to_owned(), value)]))
+    };
     let arguments = match pages::next(&operation.pagination, at, asked, count, response, body)? {
         None => None,
         Some(NextPage::Number(number)) => one(number.into()),
+        // With all its digits.
+        Some(NextPage::Cursor(raw)) if is_text && !raw.get().starts_with('"') => {
+            one(raw.get().into())
+        }
         Some(NextPage::Cursor(raw)) => one(serde_json::from_str(raw.get()).unwrap_or_default()),
         Some(NextPage::Query(query)) => Some(arguments_of(operation, given, &query)?),
     };
@@ -300,28 +319,63 @@ fn arguments_of(
     given: &Map<String, Json>,
     query: &str,
 ) -> Result<Map<String, Json>, Error> {
-    let sent = pages::parse_query(query)
+    let mut linked: Vec<(&String, &RestParam, Vec<String>)> = Vec::new();
+    for (name, value) in pages::parse_query(query) {
+        let is_meant = |(own, param): &(&String, &RestParam)| {
+            param.place == RestParamLocation::Query && param.name.as_ref().unwrap_or(own) == &name
+        };
+        let Some((own, param)) = operation.params.iter().find(is_meant) else {
+            continue;
+        };
+        match linked.iter_mut().find(|(known, ..)| *known == own) {
+            Some((_, _, values)) => values.push(value),
+            None => linked.push((own, param, vec![value])),
+        }
+    }
+    let arguments: Map<_, _> = linked
         .into_iter()
-        .filter_map(|(name, value)| {
-            let is_meant = |(own, param): &(&String, &RestParam)| {
-                param.place == RestParamLocation::Query
-                    && param.name.as_ref().unwrap_or(own) == &name
-            };
-            let (own, param) = operation.params.iter().find(is_meant)?;
-            (given.get(own).map(|sent| text(param, sent)) != Some(value.clone())).then(|| {
-                let typed = match param.r#type {
-                    Type::String => None,
-                    _ => serde_json::from_str(&value).ok(),
-                };
-                (own.clone(), typed.unwrap_or_else(|| value.into()))
-            })
-        });
-    let arguments: Map<_, _> = sent.collect();
+        .filter_map(|(own, param, values)| {
+            let argument = linked_argument(param, given.get(own), values)?;
+            Some((own.clone(), argument))
+        })
+        .collect();
     if arguments.is_empty() {
         Err(pages::elsewhere())
     } else {
         Ok(arguments)
     }
+}
+
+/// Returns the argument for the values that a link has of a parameter; `None` if the caller sent the same.
+fn linked_argument(
+    param: &RestParam,
+    given: Option<&Json>,
+    mut values: Vec<String>,
+) -> Option<Json> {
+    let sent = given.map(|given| pairs(param, "", given).into_iter());
+    if sent.is_some_and(|sent| sent.map(|(_, text)| text).eq(values.iter().cloned())) {
+        return None;
+    }
+    let typed = |value: String| -> Json {
+        match param.r#type {
+            Type::String => value.into(),
+            _ => serde_json::from_str(&value).unwrap_or_else(|_| value.into()),
+        }
+    };
+    let items = given.and_then(Json::as_array);
+    let is_list = items.is_some() && explodes(param);
+    if values.len() == 1 && !is_list {
+        return values.pop().map(typed);
+    }
+    // Digits may be texts, as those that were sent.
+    let are_texts = items.is_some_and(|items| items.iter().all(Json::is_string));
+    let item = |value: String| -> Json {
+        match are_texts {
+            true => value.into(),
+            false => typed(value),
+        }
+    };
+    Some(values.into_iter().map(item).collect())
 }
 
 #[cfg(test)]

@@ -84,7 +84,8 @@ fn style_separator(style: RestParamStyle) -> Option<char> {
     }
 }
 
-fn explodes(param: &RestParam) -> bool {
+/// Returns `true` if each item of a list is sent under the name of its own.
+pub(crate) fn explodes(param: &RestParam) -> bool {
     param
         .explode
         .unwrap_or(param.style == Some(RestParamStyle::Form))

@@ -142,3 +142,41 @@ fn an_odd_answer_leads_to_the_next_page() {
         json!({"number": 2})
     );
 }
+
+/// What leads to the next page is an argument of the type that the parameter has.
+#[test]
+fn a_position_that_is_a_text_leads_to_the_next_page() {
+    let by_page = json!({"style": "page", "page": "page"});
+    let by_cursor = json!({"style": "cursor", "cursor": "cursor", "next": "/next"});
+    let page = r#"{"items":[1],"next":9007199254740993}"#;
+    for (pagination, params, expected) in [
+        (&by_page, json!({}), json!({"page": "2"})),
+        (&by_page, json!({"page": "2"}), json!({"page": "3"})),
+        (&by_cursor, json!({}), json!({"cursor": "9007199254740993"})),
+    ] {
+        assert_eq!(next_arguments(pagination, params, page), expected);
+    }
+}
+
+/// A link repeats what was asked for: a list is all of its values.
+#[test]
+fn a_list_in_a_link_is_a_list() {
+    let linked = |params: Value, link: &'static str| {
+        let paged = paged(&json!({"style": "link"}));
+        gone(paged, params, "[]", link).expect("an answer")["next_arguments"].clone()
+    };
+    let next = "</x?tag=a&tag=2&ids=1&number=2>; rel=next";
+    for (params, expected) in [
+        (
+            json!({"tags": ["a", "2"], "ids": [1]}),
+            json!({"number": 2}),
+        ),
+        (
+            json!({"tags": ["2"], "ids": [7, 8]}),
+            json!({"tags": ["a", "2"], "ids": [1], "number": 2}),
+        ),
+        (json!({"ids": [1]}), json!({"tags": ["a", 2], "number": 2})),
+    ] {
+        assert_eq!(linked(params, next), expected);
+    }
+}
