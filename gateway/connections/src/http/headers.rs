@@ -116,13 +116,39 @@ pub(super) fn carry(headers: &mut HeaderMap, trace: Option<&TraceContext>) {
     }
 }
 
-/// Returns the headers that a guest may see: no cookies, and only those that are text.
+/// Returns the headers that a guest may see: all but cookies.
 pub(super) fn of_response(headers: &HeaderMap) -> Vec<(String, String)> {
     headers
         .iter()
         .filter(|(name, _)| !matches!(name.as_str(), "set-cookie" | "set-cookie2"))
-        .filter_map(|(name, value)| {
-            Some((name.as_str().to_owned(), value.to_str().ok()?.to_owned()))
-        })
+        .map(|(name, value)| (name.as_str().to_owned(), text(value)))
         .collect()
+}
+
+/// Returns the text of a header. Beyond ASCII it is UTF-8, or else ISO 8859-1, in which HTTP had texts before.
+pub(super) fn text(value: &HeaderValue) -> String {
+    match str::from_utf8(value.as_bytes()) {
+        Ok(text) => text.to_owned(),
+        Err(_) => value.as_bytes().iter().copied().map(char::from).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_header_beyond_ascii_is_text() {
+        let mut headers = HeaderMap::new();
+        let mut add = |name: &'static str, value: &[u8]| {
+            let value = HeaderValue::from_bytes(value).expect("a value");
+            headers.append(HeaderName::from_static(name), value);
+        };
+        add("link", "</x?q=Zürich&page=2>; rel=\"next\"".as_bytes());
+        add("link", b"</x?q=Z\xfcrich&page=2>; rel=\"next\"");
+        add("set-cookie", b"a=b");
+        let link = "</x?q=Zürich&page=2>; rel=\"next\"";
+        let expected = ("link".to_owned(), link.to_owned());
+        assert_eq!(of_response(&headers), [expected.clone(), expected]);
+    }
 }
