@@ -262,7 +262,7 @@ impl HttpExchange {
                     "the web service answers a change with a redirect",
                 ));
             }
-            url = target::redirected(&self.base, &url, location)
+            url = target::redirected(&self.base, &url, &location)
                 .ok_or_else(|| redirected("the web service redirects to somewhere else"))?;
         }
         Err(redirected("the web service redirects too often"))
@@ -289,7 +289,7 @@ fn method(name: &str) -> Result<Method, ConnectionError> {
     }
 }
 
-fn redirect(response: &reqwest::Response) -> Option<&str> {
+fn redirect(response: &reqwest::Response) -> Option<String> {
     let redirects = matches!(
         response.status(),
         StatusCode::MOVED_PERMANENTLY
@@ -302,26 +302,20 @@ fn redirect(response: &reqwest::Response) -> Option<&str> {
         response
             .headers()
             .get(LOCATION)
-            .and_then(|to| to.to_str().ok())
-            .unwrap_or("//")
+            .map_or_else(|| "//".to_owned(), headers::text)
     })
 }
 
-/// Reads the body as it comes, never more than allowed.
+/// Reads the body as it comes, never more than allowed. Of a failure in a coding that cannot be read only status and headers are
+/// returned.
 async fn answer(
     mut response: reqwest::Response,
     max_bytes: u64,
 ) -> Result<HttpResponse, ConnectionError> {
-    if response
-        .headers()
-        .get(CONTENT_ENCODING)
-        .is_some_and(|coding| coding != "identity")
-    {
-        return Err(ConnectionError::new(
-            FailureCode::UpstreamError,
-            "the web service answers in a coding it was not asked for",
-        ));
-    }
+    let codings = response.headers().get_all(CONTENT_ENCODING).iter();
+    let is_coded = codings
+        .filter(|coding| !coding.is_empty())
+        .any(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"identity"));
     let too_large = || {
         ConnectionError::new(
             FailureCode::TooLarge,
@@ -338,6 +332,15 @@ async fn answer(
     let headers = headers::of_response(response.headers());
     let mut body = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(failed)? {
+        if is_coded && !(400..600).contains(&status) {
+            return Err(ConnectionError::new(
+                FailureCode::UpstreamError,
+                "the web service answers in a coding it was not asked for",
+            ));
+        }
+        if is_coded {
+            break;
+        }
         if (body.len() + chunk.len()) as u64 > max_bytes {
             return Err(too_large());
         }

@@ -154,6 +154,25 @@ async fn a_service_that_is_not_there_is_unavailable() {
     }
 }
 
+/// The body of a failure in a coding cannot be read; what its status and headers say can.
+#[tokio::test]
+async fn a_coding_matters_where_there_is_something_to_read() {
+    let http = open(&format!("http://{}/v1", serve().await), false);
+    for (path, status, body) in [
+        ("/busy", 429, ""),
+        ("/identity", 200, "{}"),
+        ("/nothing", 200, ""),
+    ] {
+        let answer = send(&http, "GET", path, 30_000).await.expect(path);
+        assert_eq!((answer.status, &answer.body[..]), (status, body.as_bytes()));
+    }
+    let busy = send(&http, "GET", "/busy", 30_000)
+        .await
+        .expect("an answer");
+    let wait = busy.headers.iter().find(|(name, _)| name == "retry-after");
+    assert_eq!(wait.map(|(_, wait)| wait.as_str()), Some("7"));
+}
+
 async fn serve() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address");
@@ -204,6 +223,15 @@ async fn answer(mut stream: TcpStream) {
             .to_owned(),
         "/coded" => {
             "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 1\r\n\r\nx".to_owned()
+        }
+        "/busy" => {
+            "HTTP/1.1 429 Busy\r\nContent-Encoding: gzip\r\nRetry-After: 7\r\nConnection: close\r\nContent-Length: 1\r\n\r\nx".to_owned()
+        }
+        "/identity" => {
+            "HTTP/1.1 200 OK\r\nContent-Encoding: Identity\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}".to_owned()
+        }
+        "/nothing" => {
+            "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nConnection: close\r\nContent-Length: 0\r\n\r\n".to_owned()
         }
         "/nonsense" => "SSH-2.0-OpenSSH_9.2\r\n\r\n".to_owned(),
         "/endless" | "/drip" => "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n".to_owned(),
