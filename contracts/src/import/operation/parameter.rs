@@ -11,20 +11,37 @@ use crate::{
         body, pages, schema,
         text::{field_name, sentence},
     },
-    validate,
+    name, validate,
 };
 
 /// Parameters that OpenAPI says to ignore, since others say the same.
 const IGNORED_HEADERS: &[&str] = &["accept", "content-type", "authorization"];
-/// Headers that no caller may set at a connection.
+/// Headers that no caller may set at a connection, which refuses a call that does.
 const RESERVED_HEADERS: &[&str] = &[
-    "cookie",
-    "host",
+    "accept-encoding",
     "connection",
     "content-length",
+    "cookie",
+    "cookie2",
+    "expect",
+    "forwarded",
+    "host",
+    "http2-settings",
+    "keep-alive",
+    "set-cookie",
+    "te",
+    "trailer",
     "transfer-encoding",
-    "accept-encoding",
+    "upgrade",
+    "via",
+    "x-http-method",
+    "x-http-method-override",
+    "x-method-override",
+    "x-original-url",
+    "x-real-ip",
+    "x-rewrite-url",
 ];
+const RESERVED_PREFIXES: &[&str] = &["proxy-", "sec-", "x-forwarded-"];
 
 /// Bytes of the schemas of one body's members, and of one operation's parameters. Each has all that it refers to, which the tool's own schema then has once.
 const MEMBERS_BYTES_MAX: usize = 4 << 20;
@@ -268,8 +285,12 @@ impl<'d> OperationSource<'d> {
                 if IGNORED_HEADERS.contains(&name.as_str()) || self.access.sends_header(&name) {
                     return Ok(None);
                 }
-                if RESERVED_HEADERS.contains(&name.as_str()) {
+                if is_reserved(&name) {
                     return Err(("parameter", format!("no caller sets the header {name}")));
+                }
+                if !is_header_name(&name) {
+                    let shown = name::quoted(original);
+                    return Err(("parameter", format!("no header has the name {shown}")));
                 }
                 ParameterLocation::Header
             }
@@ -392,6 +413,18 @@ fn read_style(
     Ok(style)
 }
 
+/// Returns `true` for a header that is the connection's own; its name is in lower case.
+fn is_reserved(name: &str) -> bool {
+    let begins = |prefix: &&str| name.starts_with(*prefix);
+    RESERVED_HEADERS.contains(&name) || RESERVED_PREFIXES.iter().any(begins)
+}
+
+/// Returns `true` for a name of the characters that HTTP gives to one.
+fn is_header_name(name: &str) -> bool {
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    !name.is_empty() && name.bytes().all(is_allowed)
+}
+
 /// Returns `true` if two parameters are one: names of headers have no case.
 fn is_same(one: &Value, other: &Value) -> bool {
     let header = |parameter: &Value| {
@@ -439,5 +472,30 @@ impl ImportedParameter {
                 .map(|explode| ("explode".to_owned(), explode.into())),
         );
         Value::Object(settings)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The gateway's connection judges the same list: a parameter that is taken here must not be refused there at each call.
+    #[test]
+    fn headers_are_judged_as_by_the_connection() {
+        let text = include_str!("../../../../tests/fixtures/header-names.json");
+        let names: Value = serde_json::from_str(text).expect("JSON");
+        let judged = |kind: &str, judge: &dyn Fn(&str) -> bool| {
+            let names = names[kind].as_array().expect("a list");
+            assert!(!names.is_empty());
+            for name in names {
+                let name = name.as_str().expect("a text");
+                assert!(judge(name), "{kind}: {name:?}");
+            }
+        };
+        judged("reserved", &|name| {
+            is_reserved(name) || IGNORED_HEADERS.contains(&name)
+        });
+        judged("free", &|name| !is_reserved(name) && is_header_name(name));
+        judged("none", &|name| !is_header_name(name));
     }
 }

@@ -137,6 +137,26 @@ pub(super) fn text(value: &HeaderValue) -> String {
 mod tests {
     use super::*;
 
+    /// The import of documents judges the same list.
+    #[test]
+    fn headers_are_judged_as_by_the_import() {
+        let text = include_str!("../../../../tests/fixtures/header-names.json");
+        let names: serde_json::Value = serde_json::from_str(text).expect("JSON");
+        let own = HeaderMap::new();
+        for (kind, code) in [
+            ("reserved", Some(FailureCode::Forbidden)),
+            ("free", None),
+            ("none", Some(FailureCode::InvalidArguments)),
+        ] {
+            for name in names[kind].as_array().expect("a list") {
+                let name = name.as_str().expect("a text");
+                let header = [(name.to_owned(), "x".to_owned())];
+                let refused = of_request(&header, &own).err().map(|error| error.code);
+                assert_eq!(refused, code, "{name:?}");
+            }
+        }
+    }
+
     #[test]
     fn a_header_beyond_ascii_is_text() {
         let mut headers = HeaderMap::new();
