@@ -240,9 +240,13 @@ impl<'d> OperationSource<'d> {
         };
         let pages = match answer.returns.contains_key("next_arguments") {
             true => None,
-            false => {
-                pages::find_pagination(self.document, self.operation, answer.response, &parameters)
-            }
+            false => pages::find_pagination(
+                self.document,
+                self.operation,
+                answer.response,
+                answer.is_list,
+                &parameters,
+            ),
         };
         for (reason, place, why) in noted {
             remarks.push(remark(false, &place, self.line, reason, why));
