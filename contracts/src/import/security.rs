@@ -221,7 +221,14 @@ pub(super) fn base(
             && url.len() <= 500
     };
     match absolute.filter(plain) {
-        Some(url) => url.trim_end_matches('/').to_owned(),
+        Some(url) => {
+            // The path `/` leads to the base itself, so that one ends with the slash.
+            let end = match document.paths().contains_key("/") {
+                true => "/",
+                false => "",
+            };
+            format!("{}{end}", url.trim_end_matches('/'))
+        }
         None => {
             remarks.push(ImportRemark {
                 left_out: false,
@@ -336,4 +343,29 @@ pub(super) fn connection(name: &str, base: &str, access: &SecurityAccess, writes
         if writes { "write" } else { "read" }
     );
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::import::{ImportOptions, openapi};
+
+    /// By OpenAPI a path is appended to the server's address.
+    #[test]
+    fn the_path_of_a_slash_ends_with_it() {
+        for (path, base) in [
+            ("/", "https://a.example/v1/"),
+            ("/items", "https://a.example/v1"),
+        ] {
+            let document = format!(
+                "openapi: 3.1.0\ninfo: {{title: t}}\nservers: [{{url: 'https://a.example/v1'}}]\n\
+                 paths: {{ {path}: {{ post: {{ responses: {{ '204': {{}} }} }} }} }}"
+            );
+            let imported = openapi("document", &document, &ImportOptions::default());
+            let connection = imported.expect("a contract").connection;
+            assert!(
+                connection.contains(&format!("base_url = \"{base}\"")),
+                "{connection}"
+            );
+        }
+    }
 }
