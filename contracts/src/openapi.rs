@@ -9,6 +9,7 @@ use weir_schema::{
     keyword::{REF, SCHEMA},
     reference::schema_for,
     schema::without_null,
+    text::is_single,
     walk::{SubschemaKind, inside},
 };
 
@@ -117,8 +118,8 @@ pub fn takes_query(tool: &ContractTool, schema: &Value) -> bool {
             .flat_map(Map::values)
             .all(|property| {
                 let rule = without_null(property);
-                is_scalar(rule)
-                    || (rule["type"] == "array" && is_scalar(without_null(&rule["items"])))
+                is_single(rule)
+                    || (rule["type"] == "array" && is_single(without_null(&rule["items"])))
             })
 }
 
@@ -247,23 +248,6 @@ fn problem() -> Value {
         },
         "required": ["type", "title", "status", "detail"],
     })
-}
-
-fn types(rule: &Value) -> impl Iterator<Item = &str> {
-    let one = rule["type"].as_str();
-    one.into_iter().chain(
-        rule["type"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .filter_map(Value::as_str),
-    )
-}
-
-fn is_scalar(rule: &Value) -> bool {
-    let mut kinds = types(rule).peekable();
-    kinds.peek().is_some()
-        && kinds.all(|kind| matches!(kind, "string" | "integer" | "number" | "boolean" | "null"))
 }
 
 #[cfg(test)]

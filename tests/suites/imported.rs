@@ -8,7 +8,7 @@ use axum::{
     routing::any,
 };
 use serde_json::{Value, json};
-use weir_tests::{House, Modern, schema::tool, strangers::hostile, web};
+use weir_tests::{House, Modern, http, schema::tool, strangers::hostile, web};
 
 use crate::upstreams::{listed, trusted};
 
@@ -18,6 +18,11 @@ info: { title: Echo, version: "1" }
 servers: [ { url: "http://127.0.0.1:1" } ]
 paths:
   /pets/{id}:
+    get:
+      operationId: get_pet
+      summary: Returns a pet.
+      parameters: [ { name: id, in: path, required: true, schema: { type: integer, format: int64 } } ]
+      responses: { "200": { description: ok, content: { application/json: { schema: { type: object } } } } }
     patch:
       operationId: change_pet
       summary: Changes a pet.
@@ -154,6 +159,19 @@ async fn a_service_is_sent_what_its_document_asks_for() {
         sent(&client, "with_mark", json!({})).await,
         json!({ "n": 1 })
     );
+}
+
+/// An integer of 64 bits is one value, though its schema has two forms.
+#[tokio::test]
+async fn an_argument_of_two_forms_is_in_a_query() {
+    let (_house, gateway) = gateway().await;
+    let rest = gateway.url().replace("/mcp", "/rest/echo");
+    let asked = http().get(format!("{rest}/get_pet?id=1234567890123456789"));
+    let pet = asked.send().await.expect("an answer");
+    let pet = pet.text().await.expect("a body");
+    let pet: Value = serde_json::from_str(&pet).expect("JSON");
+    let path = &pet["record"]["result"]["path"];
+    assert_eq!(path, "/pets/1234567890123456789", "{pet}");
 }
 
 /// Names of headers have no case, and the operation's own parameter replaces that of its path.

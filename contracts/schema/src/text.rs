@@ -2,10 +2,7 @@
 
 use serde_json::Value;
 
-use crate::{
-    json,
-    schema::{beside_null, without_null},
-};
+use crate::{json, schema::without_null};
 
 /// Reads text as the value that a property takes. There are several texts if the argument was given more than once. A
 /// text that cannot be read stays text: the error of the tool then names the argument.
@@ -34,6 +31,10 @@ fn one(property: &Value, rule: &Value, text: &str) -> Value {
         Some("integer" | "number") => read().filter(Value::is_number),
         Some("boolean") => read().filter(Value::is_boolean),
         Some("object") => read().filter(Value::is_object),
+        // One of the alternatives may be a text, which other JSON then is.
+        None if arms(rule).is_some() && is_single(rule) => {
+            read().filter(|read| read.is_number() || read.is_boolean())
+        }
         _ => read(),
     };
     value.unwrap_or_else(|| text.into())
@@ -44,7 +45,36 @@ fn may_be_null(property: &Value) -> bool {
     let is_listed = property["type"]
         .as_array()
         .is_some_and(|kinds| kinds.iter().any(|kind| kind == "null"));
-    is_listed || beside_null(property).is_some()
+    let is_null = |arm: &Value| arm["type"] == "null";
+    is_listed || arms(property).is_some_and(|arms| arms.iter().any(is_null))
+}
+
+/// Returns `true` if each value that the property takes is one text, number or boolean, or null. That may be said by
+/// alternatives: an integer of 64 bits has the digits as a text beside it.
+pub fn is_single(property: &Value) -> bool {
+    match arms(property) {
+        Some(arms) => arms.iter().all(is_scalar),
+        None => is_scalar(property),
+    }
+}
+
+fn arms(property: &Value) -> Option<&Vec<Value>> {
+    ["anyOf", "oneOf"]
+        .iter()
+        .find_map(|keyword| property[*keyword].as_array())
+}
+
+fn is_scalar(rule: &Value) -> bool {
+    let is_one = |kind: &Value| {
+        matches!(
+            kind.as_str(),
+            Some("string" | "integer" | "number" | "boolean" | "null")
+        )
+    };
+    match &rule["type"] {
+        Value::Array(kinds) => !kinds.is_empty() && kinds.iter().all(is_one),
+        kind => is_one(kind),
+    }
 }
 
 /// Returns the type that is not `null`, if there is one.
@@ -64,6 +94,31 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    /// An integer of 64 bits that may be null.
+    fn digits() -> Value {
+        json!({ "anyOf": [{ "type": "integer" }, { "type": "string", "pattern": "^[0-9]+$" }, { "type": "null" }] })
+    }
+
+    #[test]
+    fn alternatives_of_single_values_are_single() {
+        for property in [
+            digits(),
+            json!({ "type": ["integer", "null"] }),
+            json!({ "oneOf": [{ "type": "string" }, { "type": "boolean" }] }),
+        ] {
+            assert!(is_single(&property), "{property}");
+        }
+        for property in [
+            json!({}),
+            json!({ "type": [] }),
+            json!({ "type": "array" }),
+            json!({ "anyOf": [{ "type": "string" }, { "type": "object" }] }),
+            json!({ "anyOf": [{ "type": "string" }, { "$ref": "#/$defs/a" }] }),
+        ] {
+            assert!(!is_single(&property), "{property}");
+        }
+    }
 
     #[test]
     fn text_becomes_what_the_property_takes() {
@@ -101,6 +156,18 @@ mod tests {
                 json!([1, "x"]),
             ),
             (json!({}), &["[1]"], json!([1])),
+            (
+                digits(),
+                &["9007199254740993"],
+                json!(9_007_199_254_740_993_u64),
+            ),
+            (digits(), &["null"], Value::Null),
+            (digits(), &["[1]"], json!("[1]")),
+            (
+                json!({ "oneOf": [{ "type": "string" }, { "type": "array" }] }),
+                &["[1]"],
+                json!([1]),
+            ),
         ] {
             assert_eq!(value(&property, texts), expected, "{property} {texts:?}");
         }
