@@ -12,7 +12,7 @@ use crate::pages::NextPage;
 use crate::parameters::{
     comma_pair, explodes, form, has_outer_blank, held_separator, is_unsent, pairs, segment, text,
 };
-use crate::request::{filled_path, request};
+use crate::request::{PathSegment, filled_path, fits, request};
 use crate::settings::{FORM, ListPagination, NEXT, RestOperation, RestParam, RestParamLocation};
 use crate::{RestAdapter, answer, pages};
 
@@ -188,7 +188,11 @@ fn filled(
             RestParamLocation::Header if is_unsent(param, value) => {}
             RestParamLocation::Body => drop(in_body.insert(place.clone(), value.clone())),
             RestParamLocation::WholeBody => whole = Some(value),
-            RestParamLocation::Path => drop(in_path.insert(place.clone(), segment(param, value))),
+            RestParamLocation::Path => {
+                let segment = segment(param, value);
+                check_segment(name, &segment)?;
+                in_path.insert(place.clone(), segment);
+            }
             RestParamLocation::Query => match comma_pair(param, place, value) {
                 Some(pair) => commas.push(pair),
                 None => request.query.extend(pairs(param, place, value)),
@@ -200,10 +204,8 @@ fn filled(
         }
     }
     let found = |name: &str| in_path.get(name).cloned();
-    request.path = filled_path(&operation.path, found)?.ok_or_else(|| {
-        Error::invalid("A parameter of the path is empty, `.` or `..`.")
-            .field(in_path.keys().next().cloned().unwrap_or_default())
-    })?;
+    request.path = filled_path(&operation.path, found)?
+        .ok_or_else(|| Error::invalid("A parameter of the path is one that no path can hold."))?;
     if !commas.is_empty() {
         request.options = Some(json!({ "query": commas.join("&") }).to_string());
     }
@@ -238,6 +240,19 @@ fn header_text(name: &str, param: &RestParam, value: &Json) -> Result<String, Er
         () => return Ok(text),
     };
     Err(Error::invalid(format!("{name:?} {problem}.")).field(name))
+}
+
+/// Refuses a value that no path can hold: the request would leave its place, or end early.
+fn check_segment(name: &str, segment: &PathSegment) -> Result<(), Error> {
+    if fits(&segment.plain) {
+        return Ok(());
+    }
+    let problem = match segment.plain.is_empty() {
+        true => "is empty",
+        false => "has a step `.` or `..`, or an end of a line, in it",
+    };
+    let message = format!("{name:?} {problem}, which no path can hold.");
+    Err(Error::invalid(message).field(name))
 }
 
 /// Refuses an item that the service would read as two.

@@ -92,7 +92,7 @@ fn encode_rest(written: &str, out: &mut String) {
 
 /// Returns `false` for texts that the connection refuses in any path, since servers that decode it twice would leave their
 /// place: an empty text, control characters, and `.` or `..` as a step of the text or of its decoded form.
-fn fits(text: &str) -> bool {
+pub(crate) fn fits(text: &str) -> bool {
     let steps_stay = |text: &[u8]| {
         text.split(|byte| matches!(byte, b'/' | b'\\')).all(|step| {
             let name = step.split(|byte| *byte == b';').next().unwrap_or_default();

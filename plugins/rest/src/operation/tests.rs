@@ -61,6 +61,30 @@ fn a_blank_that_a_header_would_lose_is_refused() {
     assert!(sent.headers.contains(&plain));
 }
 
+/// An agent mends the argument that is named to it.
+#[test]
+fn a_value_that_no_path_can_hold_is_refused_by_its_argument() {
+    let operation = json!({"path": "/x/{id}/{part-no}", "params": {
+        "id": {"type": "string", "required": true, "in": "path"},
+        "part": {"type": "string", "required": true, "in": "path", "as": "part-no"}}});
+    for (part, said) in [
+        ("", "empty"),
+        ("..", "step"),
+        ("a/../b", "step"),
+        ("a\nb", "line"),
+    ] {
+        let params = json!({"id": "1", "part": part});
+        let refused = gone(operation.clone(), params, "{}", "").expect_err("no path");
+        assert_eq!(
+            (refused.code.as_str(), refused.field.as_deref()),
+            ("invalid", Some("part"))
+        );
+        assert!(refused.message.contains(said), "{}", refused.message);
+    }
+    gone(operation, json!({"id": "1", "part": "a/b"}), "{}", "").expect("it is sent");
+    assert_eq!(http::sent()[0].path, "/x/1/a%2Fb");
+}
+
 /// A service would read two values where there is one.
 #[test]
 fn a_value_that_holds_the_separator_is_refused() {
