@@ -11,7 +11,7 @@ use super::{
     ImportOptions, ImportRemark, OPERATIONS_MAX, answer,
     document::ImportDocument,
     field, pages,
-    security::SecurityAccess,
+    security::{SecurityAccess, server_address},
     text::{sentence, snake, tool_name},
 };
 use crate::{
@@ -341,16 +341,15 @@ impl<'d> OperationSource<'d> {
 
     /// Refuses an operation on another server, which would need a connection of its own.
     fn check_server(&self) -> Result<(), Refusal> {
-        let url = |servers: &Value| {
-            servers
-                .get(0)
-                .and_then(|server| server.get("url")?.as_str().map(str::to_owned))
+        let address = |servers: &Value| {
+            let address = server_address(servers)?;
+            Some(address.trim_end_matches('/').to_owned())
         };
         let own = [self.operation, self.item]
             .iter()
-            .find_map(|of| url(of.get("servers")?));
+            .find_map(|of| address(of.get("servers")?));
         match own {
-            Some(own) if Some(&own) != url(self.document.get("servers")).as_ref() => {
+            Some(own) if Some(&own) != address(self.document.get("servers")).as_ref() => {
                 let shown = sentence(&own, 100);
                 let why = format!(
                     "it is at a server of its own, {shown}, and a contract has one connection here"

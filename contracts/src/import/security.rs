@@ -184,20 +184,13 @@ fn scheme(name: &str, scheme: &Value) -> Option<SecurityScheme> {
     })
 }
 
-/// Returns the first server, with the defaults of its variables.
-pub(super) fn base(
-    document: &ImportDocument,
-    fetched: Option<&str>,
-    remarks: &mut Vec<ImportRemark>,
-) -> String {
-    const UNKNOWN: &str = "https://service.example";
-    let server = document.get("servers").get(0);
-    let mut url = server
-        .and_then(|server| server.get("url")?.as_str())
-        .unwrap_or("/")
-        .to_owned();
+/// Returns the address of the first of some servers, with the defaults of its variables.
+pub(super) fn server_address(servers: &Value) -> Option<String> {
+    let server = servers.get(0)?;
+    let mut url = server.get("url")?.as_str()?.to_owned();
     for (name, variable) in server
-        .and_then(|server| server.get("variables")?.as_object())
+        .get("variables")
+        .and_then(Value::as_object)
         .into_iter()
         .flatten()
     {
@@ -207,6 +200,17 @@ pub(super) fn base(
             .unwrap_or_default();
         url = url.replace(&format!("{{{name}}}"), default);
     }
+    Some(url)
+}
+
+/// Returns the address of the first server.
+pub(super) fn base(
+    document: &ImportDocument,
+    fetched: Option<&str>,
+    remarks: &mut Vec<ImportRemark>,
+) -> String {
+    const UNKNOWN: &str = "https://service.example";
+    let url = server_address(document.get("servers")).unwrap_or_else(|| "/".to_owned());
     let absolute = match (
         url.starts_with("http://") || url.starts_with("https://"),
         fetched,
@@ -348,6 +352,24 @@ pub(super) fn connection(name: &str, base: &str, access: &SecurityAccess, writes
 #[cfg(test)]
 mod tests {
     use crate::import::{ImportOptions, openapi};
+
+    /// Generators repeat the server at each operation, and the same address has several spellings.
+    #[test]
+    fn an_operation_at_the_same_server_is_taken() {
+        for (url, is_taken) in [
+            ("https://a.example/v1/", true),
+            ("https://a.example/{version}", true),
+            ("https://a.example/v2", false),
+        ] {
+            let document = format!(
+                "openapi: 3.1.0\ninfo: {{title: t}}\nservers: [{{url: 'https://a.example/v1'}}]\n\
+                 paths: {{ /x: {{ post: {{ responses: {{ '204': {{}} }}, \
+                 servers: [{{ url: '{url}', variables: {{ version: {{ default: v1 }} }} }}] }} }} }}"
+            );
+            let imported = openapi("document", &document, &ImportOptions::default());
+            assert_eq!(imported.is_ok(), is_taken, "{url}");
+        }
+    }
 
     /// By OpenAPI a path is appended to the server's address.
     #[test]
