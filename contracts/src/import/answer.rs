@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{
-    body::plain_media,
+    body::{is_json, plain_media},
     document::ImportDocument,
     schema::{SCHEMAS_MAX, spend},
 };
@@ -55,7 +55,8 @@ pub(super) fn read_response<'d>(
         let exact = contents(response).find(|(media, _)| plain_media(media) == "application/json");
         let close = || {
             contents(response).find(|(media, _)| {
-                plain_media(media).ends_with("+json") || plain_media(media) == "*/*"
+                let media = plain_media(media);
+                is_json(&media) || matches!(media.as_str(), "*/*" | "application/*")
             })
         };
         exact

@@ -148,7 +148,7 @@ fn choose_content(body: &Value) -> Result<(&str, &Value), String> {
         .ok_or("the body says nothing of its content")?;
     let media = |wanted: &dyn Fn(&str) -> bool| content.iter().find(|(media, _)| wanted(media));
     let found = media(&|media| plain_media(media) == "application/json")
-        .or_else(|| media(&|media| plain_media(media).ends_with("+json")))
+        .or_else(|| media(&|media| is_json(&plain_media(media))))
         .or_else(|| media(&|media| matches!(plain_media(media).as_str(), "*/*" | "application/*")))
         .or_else(|| media(&|media| plain_media(media) == FORM));
     if let Some((media, content)) = found {
@@ -159,6 +159,11 @@ fn choose_content(body: &Value) -> Result<(&str, &Value), String> {
         "the body is sent as {}, and only JSON and forms are",
         names.join(" or ")
     ))
+}
+
+/// Returns `true` for a media type of JSON, as browsers know them.
+pub(super) fn is_json(plain: &str) -> bool {
+    plain == "application/json" || plain == "text/json" || plain.ends_with("+json")
 }
 
 /// Returns a media type without its parameters, in lower case.
@@ -380,5 +385,24 @@ impl<'d> BodyMembers<'d> {
         undescribed.sort_unstable();
         undescribed.dedup();
         undescribed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::import::{ImportOptions, openapi};
+
+    #[test]
+    fn each_media_type_of_json_is_taken() {
+        for media in ["text/json", "Application/JSON", "application/vnd.a+json"] {
+            let content = format!("content: {{ '{media}': {{ schema: {{ type: object }} }} }}");
+            let document = format!(
+                "openapi: 3.1.0\ninfo: {{title: t}}\nservers: [{{url: 'https://a.example'}}]\npaths: {{ /x: {{ \
+                 get: {{ responses: {{ '200': {{ {content} }} }} }}, \
+                 put: {{ requestBody: {{ required: true, {content} }}, responses: {{ '204': {{}} }} }} }} }}"
+            );
+            let imported = openapi("document", &document, &ImportOptions::default());
+            assert_eq!(imported.expect("a contract").tools, 2, "{media}");
+        }
     }
 }

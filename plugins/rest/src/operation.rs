@@ -163,7 +163,10 @@ fn filled(
     }
     let (mut in_path, mut in_body, mut whole) = (BTreeMap::new(), Map::new(), None);
     let (mut has_body, mut commas) = (false, Vec::new());
-    let is_json = !operation.content_type.starts_with(FORM);
+    let is_json = !operation
+        .content_type
+        .to_ascii_lowercase()
+        .starts_with(FORM);
     let is_null_meant = |param: &RestParam| match param.place {
         RestParamLocation::WholeBody => true,
         RestParamLocation::Body => is_json,

@@ -305,8 +305,11 @@ impl RestSettings {
                 .split(';')
                 .next()
                 .unwrap_or_default()
-                .trim();
-            if media != FORM && media != "application/json" && !media.ends_with("+json") {
+                .trim()
+                .to_ascii_lowercase();
+            let is_json = matches!(media.as_str(), "application/json" | "text/json")
+                || media.ends_with("+json");
+            if media != FORM && !is_json {
                 return Err(wrong(&format!(
                     "`{operation}` sends {media}, which is neither JSON nor a form"
                 )));

@@ -85,6 +85,24 @@ fn a_value_that_no_path_can_hold_is_refused_by_its_argument() {
     assert_eq!(http::sent()[0].path, "/x/1/a%2Fb");
 }
 
+/// Media types have no case, and `text/json` is JSON.
+#[test]
+fn a_body_is_of_its_media_type_in_any_spelling() {
+    for (media, body) in [
+        ("text/json", r#"{"a":"x y"}"#),
+        ("Application/JSON; charset=utf-8", r#"{"a":"x y"}"#),
+        ("Application/X-WWW-Form-Urlencoded", "a=x%20y"),
+    ] {
+        let params = json!({"a": {"type": "string"}});
+        let operation = json!({"path": "/x", "content_type": media, "params": params});
+        gone(operation, json!({"a": "x y"}), "{}", "").expect("it is sent");
+        let sent = &http::sent()[0];
+        assert_eq!(sent.body.as_deref(), Some(body.as_bytes()));
+        let header = ("content-type".to_owned(), media.to_owned());
+        assert!(sent.headers.contains(&header));
+    }
+}
+
 /// A service would read two values where there is one.
 #[test]
 fn a_value_that_holds_the_separator_is_refused() {
