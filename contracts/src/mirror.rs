@@ -2,6 +2,7 @@
 //! a server can route by them.
 
 use serde_json::Value;
+use weir_schema::json;
 
 use crate::RawSchema;
 
@@ -19,15 +20,34 @@ pub struct MirroredArgument {
 impl MirroredArgument {
     /// Returns the value as a header has it, or `None` if the argument is absent or null and the header must be absent.
     pub fn value(&self, arguments: &Value) -> Option<String> {
-        let value = self
-            .path
-            .iter()
-            .try_fold(arguments, |value, name| value.get(name))?;
+        let value = self.find(arguments)?;
         match value {
             Value::String(text) => Some(text.clone()),
             Value::Bool(_) | Value::Number(_) => Some(value.to_string()),
             _ => None,
         }
+    }
+
+    /// Returns `true` if a header repeats the argument. Numbers are compared by their value, since clients in Python send the
+    /// header `42.0` with a float that is whole.
+    pub fn is_repeated_by(&self, header: &[u8], arguments: &Value) -> bool {
+        let Some(value) = self.value(arguments) else {
+            return false;
+        };
+        let is_same_number = || {
+            let number = self
+                .find(arguments)
+                .filter(|argument| argument.is_number())?;
+            let text = std::str::from_utf8(header).ok()?;
+            Some(json::read_wide(text).ok()? == *number)
+        };
+        value.as_bytes() == header || is_same_number().unwrap_or(false)
+    }
+
+    fn find<'v>(&self, arguments: &'v Value) -> Option<&'v Value> {
+        self.path
+            .iter()
+            .try_fold(arguments, |value, name| value.get(name))
     }
 }
 
@@ -93,5 +113,35 @@ mod tests {
         let arguments = json!({ "region": null, "place": { "floor": 3 } });
         assert_eq!(found[0].value(&arguments), None);
         assert_eq!(found[1].value(&arguments), Some("3".to_owned()));
+    }
+
+    /// The specification wants an integer to be compared by its value.
+    #[test]
+    fn a_number_is_repeated_however_it_is_written() {
+        let argument = MirroredArgument {
+            path: vec!["n".to_owned()],
+            header: "N".to_owned(),
+        };
+        let cases = [
+            (json!(42), "42", true),
+            (json!(42), "42.0", true),
+            (json!(42), "4.2e1", true),
+            (json!(42), "43", false),
+            (json!(42), "042", false),
+            (json!(42), "\"42\"", false),
+            (json!(42), "", false),
+            (json!(9_007_199_254_740_993_u64), "9007199254740993", true),
+            (json!(9_007_199_254_740_993_u64), "9007199254740992", false),
+            (json!("42"), "42", true),
+            (json!("42"), "42.0", false),
+            (json!(true), "true", true),
+            (json!(true), "True", false),
+            (json!(null), "null", false),
+        ];
+        for (value, header, is_repeated) in cases {
+            let arguments = json!({ "n": value });
+            let found = argument.is_repeated_by(header.as_bytes(), &arguments);
+            assert_eq!(found, is_repeated, "{value} {header}");
+        }
     }
 }

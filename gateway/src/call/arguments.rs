@@ -109,19 +109,20 @@ pub(super) fn check_headers(
             .map(|(_, value)| decoded(value).ok_or_else(wrong))
             .transpose()?;
         let argument = format!("the argument `{}`", mirrored.path.join("."));
-        match (decoded_value, mirrored.value(&arguments)) {
-            (None, Some(_)) if listed.iter().any(|listed| listed.header == mirrored.header) => {
-                return Err(CallError::header_mismatch(format!(
-                    "the {header} header is missing, and {argument} is given"
-                )));
-            }
-            (None, _) => {}
-            (Some(decoded_value), Some(value)) if *decoded_value == *value.as_bytes() => {}
-            (Some(_), _) => {
+        match decoded_value {
+            Some(decoded_value) if mirrored.is_repeated_by(&decoded_value, &arguments) => {}
+            Some(_) => {
                 return Err(CallError::header_mismatch(format!(
                     "the {header} header does not match {argument}"
                 )));
             }
+            None if mirrored.value(&arguments).is_none() => {}
+            None if listed.iter().any(|listed| listed.header == mirrored.header) => {
+                return Err(CallError::header_mismatch(format!(
+                    "the {header} header is missing, and {argument} is given"
+                )));
+            }
+            None => {}
         }
     }
     Ok(())

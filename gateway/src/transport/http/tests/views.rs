@@ -98,6 +98,32 @@ async fn clients_repeat_in_headers_what_they_were_shown() {
     server.stop().await;
 }
 
+/// The SDK of Python writes a float that is whole with its fraction, in the header and in the body.
+#[tokio::test]
+async fn a_header_repeats_a_number_by_its_value() {
+    let region = json!({ "type": "integer", "x-mcp-header": "Region" });
+    let lists = json!({ "tools": [{ "name": "locate", "inputSchema": { "type": "object", "properties": { "region": region } } }] });
+    let server = server(&lists, ResourceMode::Pinned).await;
+    for (number, header) in [
+        (json!(42), "42"),
+        (json!(42), "42.0"),
+        (json!(42.0), "42.0"),
+    ] {
+        let arguments = json!({ "region": number });
+        let agreeing = called(&server, "whole", "up_locate", &arguments, Some(header)).await;
+        assert_eq!(
+            agreeing.json()["result"]["structuredContent"]["code"],
+            "unavailable",
+            "{number} {header}"
+        );
+    }
+    let arguments = json!({ "region": 42 });
+    called(&server, "whole", "up_locate", &arguments, Some("43"))
+        .await
+        .refused(400, -32020, json!(1));
+    server.stop().await;
+}
+
 /// A receipt, which many clients would show to a model, is sent only if it is asked for.
 #[tokio::test]
 async fn results_in_a_view_with_a_profile_hold_no_receipt() {
