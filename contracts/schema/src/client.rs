@@ -6,6 +6,7 @@
 mod lower;
 mod references;
 mod rules;
+mod types;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

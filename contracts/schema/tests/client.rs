@@ -198,7 +198,7 @@ fn strict_functions_send_every_argument() {
             "name": { "type": "string" },
             "size": { "anyOf": [{ "type": "integer", "exclusiveMinimum": 0 }, { "type": "null" }] },
             "page": { "anyOf": [{ "type": "string" }, { "type": "null" }] },
-            "kind": { "anyOf": [{ "const": "a" }, { "const": "b" }] },
+            "kind": { "anyOf": [{ "const": "a", "type": "string" }, { "const": "b", "type": "string" }] },
             "link": { "anyOf": [{ "type": "string" }, { "type": "null" }] },
         },
         "required": ["name", "size", "page", "kind", "link"],
@@ -385,7 +385,7 @@ fn rules_that_hold_together_are_kept_together() {
     assert_eq!(lowered.input["properties"]["both"], both, "{lowered:?}");
     assert_eq!(
         lowered.input["properties"]["any"],
-        json!({ "maxLength": 3 })
+        json!({ "maxLength": 3, "type": "string" })
     );
     assert!(lowered.remarks.is_empty(), "nothing is lost: {lowered:?}");
     let lowered = lower("tool", &input, ClientProfile::Anthropic);
@@ -409,7 +409,7 @@ fn rules_that_hold_together_are_kept_together() {
     let lowered = lower("tool", &twice, ClientProfile::Gemini);
     assert_eq!(
         lowered.input["properties"]["a"],
-        json!({ "maxLength": 3, "minLength": 2 })
+        json!({ "maxLength": 3, "minLength": 2, "type": "string" })
     );
     let lost: Vec<_> = lowered
         .remarks
@@ -428,30 +428,38 @@ fn rules_that_hold_together_are_kept_together() {
 #[test]
 fn no_rule_is_left_out_in_silence() {
     let list = |items: Value| json!({ "type": "array", "items": items });
-    for (schema, expected, rule) in [
+    let any = json!({ "anyOf": [
+        { "type": "string" }, { "type": "number" }, { "type": "boolean" }, { "type": "object" },
+        { "type": "array", "items": { "type": "string" } },
+    ] });
+    for (schema, expected, rules) in [
         (
             json!({ "type": ["string", "integer"], "anyOf": [{ "minLength": 2 }, { "minimum": 2 }] }),
-            json!({ "anyOf": [{ "minLength": 2 }, { "minimum": 2 }] }),
-            Some("keyword"),
+            json!({ "anyOf": [{ "minLength": 2, "type": "string" }, { "minimum": 2, "type": "number" }] }),
+            vec!["keyword"],
         ),
         (
             json!({ "enum": ["a", null] }),
             json!({ "enum": ["a"], "type": "string" }),
-            Some("null"),
+            vec!["null"],
         ),
-        (json!({ "type": ["null"] }), json!({ "type": "null" }), None),
+        (
+            json!({ "type": ["null"] }),
+            json!({ "type": "null" }),
+            vec![],
+        ),
         (
             json!({ "type": "integer", "minimum": 0, "exclusiveMinimum": 4 }),
             json!({ "type": "integer", "minimum": 5 }),
-            None,
+            vec![],
         ),
         (
             json!({ "type": "integer", "maximum": 2, "exclusiveMaximum": 4 }),
             json!({ "type": "integer", "maximum": 2 }),
-            None,
+            vec![],
         ),
-        (list(json!(true)), list(json!({})), None),
-        (list(json!(false)), list(json!({})), Some("keyword")),
+        (list(json!(true)), list(any.clone()), vec!["type"]),
+        (list(json!(false)), list(any), vec!["keyword", "type"]),
     ] {
         let lowered = lower(
             "tool",
@@ -460,7 +468,7 @@ fn no_rule_is_left_out_in_silence() {
         );
         assert_eq!(lowered.input["properties"]["a"], expected, "{schema}");
         let lost: Vec<_> = lowered.remarks.iter().map(|remark| remark.rule).collect();
-        assert_eq!(lost, Vec::from_iter(rule), "{schema}");
+        assert_eq!(lost, rules, "{schema}");
     }
     let lists = object(json!({ "a": { "type": ["array", "null"] } }), json!([]));
     let lowered = lower("tool", &lists, ClientProfile::Vscode);

@@ -7,8 +7,9 @@ use super::{
     ClientRemark, LoweredTool, references,
     rules::{
         ClientFeatures, DESCRIPTION, ENUM, FIELD_NAME, FORMAT, ITEMS, KEYWORD, NULL, OPEN_OBJECT,
-        REFERENCE, REQUIRED, SIZE, TOOL_NAME, TOP_LEVEL, UNION,
+        REFERENCE, REQUIRED, SIZE, TOOL_NAME, TOP_LEVEL, TYPE, UNION,
     },
+    types,
 };
 use crate::{
     keyword::{DEFS, REF},
@@ -34,6 +35,8 @@ const COMBINATORS: [&str; 7] = ["anyOf", "oneOf", "allOf", "not", "if", "then", 
 const LEVELS_MAX: usize = 10;
 const PROPERTIES_MAX: usize = 5_000;
 const VALUES_MAX: usize = 1_000;
+/// Values of any type that are written as a union; further ones of a tool are texts.
+const ANY_MAX: usize = 200;
 
 pub(super) fn lower(tool: &str, input: &Value, takes: &ClientFeatures) -> LoweredTool {
     let mut lowering = ToolLowering {
@@ -41,6 +44,7 @@ pub(super) fn lower(tool: &str, input: &Value, takes: &ClientFeatures) -> Lowere
         remarks: Vec::new(),
         properties: 0,
         values: 0,
+        any_values: 0,
         levels: 0,
     };
     if takes.name_max.is_some_and(|most| tool.len() > most) {
@@ -80,6 +84,7 @@ struct ToolLowering<'t> {
     remarks: Vec<ClientRemark>,
     properties: usize,
     values: usize,
+    any_values: usize,
     levels: usize,
 }
 
@@ -122,7 +127,10 @@ impl ToolLowering<'_> {
         self.levels = self.levels.max(level);
         let mut members = match schema {
             Value::Object(members) => members,
-            other => return self.any(other, at),
+            other => match self.any(other, at) {
+                Value::Object(members) if self.takes.only_types => members,
+                other => return other,
+            },
         };
         // The replacement of a union may be a union itself.
         loop {
@@ -147,11 +155,51 @@ impl ToolLowering<'_> {
         if self.takes.strict {
             self.told_apart(&mut members, at);
         }
+        if self.takes.only_types && types::separate_union(&mut members) {
+            self.lose(UNION, at, "the choices beside its members are left out");
+        }
         self.inside(&mut members, at, level);
+        if self.takes.only_types && !at.is_empty() {
+            self.add_type(&mut members, at);
+        }
         if self.takes.strict {
+            if !members.contains_key("type")
+                && let Some(word) = types::find_type_of_values(&members)
+            {
+                members.insert("type".to_owned(), word);
+            }
             return self.closed(members, at);
         }
         Value::Object(members)
+    }
+
+    /// Makes a schema have a type, or be a union and nothing else.
+    fn add_type(&mut self, members: &mut Map<String, Value>, at: &str) {
+        if members.contains_key("anyOf") {
+            types::flatten_union(members);
+            return;
+        }
+        if members.contains_key("type") {
+            return;
+        }
+        if let Some(word) = types::find_type_of_keywords(members) {
+            members.insert("type".to_owned(), word.into());
+            if word == "array" {
+                let text = || json!({ "type": "string" });
+                members.entry("items").or_insert_with(text);
+            }
+            return;
+        }
+        self.any_values += 1;
+        if self.any_values > ANY_MAX {
+            members.insert("type".to_owned(), "string".into());
+            return;
+        }
+        members.insert("anyOf".to_owned(), types::write_any_value());
+        types::separate_union(members);
+        let message =
+            "may be a text, a number, a boolean, an object or a list of texts, and nothing else";
+        self.lose(TYPE, at, message);
     }
 
     /// Rewrites `true`, `false`, or a schema that says nothing.
@@ -264,6 +312,7 @@ impl ToolLowering<'_> {
         if let Some(value) = members.shift_remove("const") {
             members.entry("enum").or_insert(json!([value]));
         }
+        let word = types::find_type_of_values(members).filter(Value::is_string);
         let Some(Value::Array(values)) = members.get_mut("enum") else {
             return;
         };
@@ -291,6 +340,9 @@ impl ToolLowering<'_> {
             .join(", ");
         let shown = shorten(&values, 200);
         members.shift_remove("enum");
+        if let Some(word) = word {
+            members.entry("type").or_insert(word);
+        }
         self.lose(
             ENUM,
             at,

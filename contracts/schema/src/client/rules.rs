@@ -25,11 +25,12 @@ pub(super) const FORMAT: &str = "format";
 pub(super) const NULL: &str = "null";
 pub(super) const ENUM: &str = "enum";
 pub(super) const UNION: &str = "union";
+pub(super) const TYPE: &str = "type";
 pub(super) const OPEN_OBJECT: &str = "open-object";
 pub(super) const REQUIRED: &str = "required";
 pub(super) const SIZE: &str = "size";
 
-pub const RULES: [ClientRule; 14] = [
+pub const RULES: [ClientRule; 15] = [
     ClientRule {
         name: TOP_LEVEL,
         clients: &[Anthropic, Openai, OpenaiStrict, Gemini, Cursor, Vscode],
@@ -97,8 +98,15 @@ pub const RULES: [ClientRule; 14] = [
     ClientRule {
         name: UNION,
         clients: &[OpenaiStrict, Gemini],
-        does: "`oneOf` becomes `anyOf`; `allOf` is merged into its schema",
-        source: "openai/openai-agents-python src/agents/strict_schema.py; https://github.com/ayunis-core/ayunis-core/pull/976",
+        does: "`oneOf` becomes `anyOf`; `allOf` is merged into its schema; for gemini nothing is beside `anyOf`",
+        source: "openai/openai-agents-python src/agents/strict_schema.py; https://github.com/ayunis-core/ayunis-core/pull/976; \
+                 https://github.com/patlux/pi-commandcode-provider/pull/103 (Gemini)",
+    },
+    ClientRule {
+        name: TYPE,
+        clients: &[OpenaiStrict, Gemini],
+        does: "a schema without a type gets that of its values, for gemini also that of its keywords or a union of types",
+        source: "https://github.com/apexive/odoo-llm/issues/212 (OpenAI); https://github.com/QuantumNous/new-api/issues/3022 (Gemini)",
     },
     ClientRule {
         name: OPEN_OBJECT,
@@ -131,6 +139,8 @@ pub(super) struct ClientFeatures {
     /// Whether the client takes values in an enum that are not texts.
     pub(super) any_enum: bool,
     pub(super) only_any_of: bool,
+    /// Whether each schema has to have a type, or be a union and nothing else.
+    pub(super) only_types: bool,
     pub(super) strict: bool,
     pub(super) needs_items: bool,
     pub(super) any_field_name: bool,
@@ -145,6 +155,7 @@ const EVERYTHING: ClientFeatures = ClientFeatures {
     null: true,
     any_enum: true,
     only_any_of: false,
+    only_types: false,
     strict: false,
     needs_items: false,
     any_field_name: true,
@@ -231,6 +242,7 @@ pub(super) fn takes(profile: ClientProfile) -> &'static ClientFeatures {
             null: false,
             any_enum: false,
             only_any_of: true,
+            only_types: true,
             needs_items: true,
             ..EVERYTHING
         },

@@ -1,0 +1,234 @@
+//! Types for schemas that have none, and unions with nothing beside them. Vendors refuse a whole request for a schema of
+//! another form.
+
+use serde_json::{Map, Value, json};
+
+/// Forms of a union that each get the description of the union; of more, the first one alone gets it.
+const DESCRIBED_MAX: usize = 16;
+
+/// The keywords that hold for values of one type alone.
+const KEYWORDS_OF_TYPES: [(&str, &[&str]); 4] = [
+    (
+        "object",
+        &["properties", "required", "minProperties", "maxProperties"],
+    ),
+    ("array", &["items", "minItems", "maxItems"]),
+    ("string", &["pattern", "format", "minLength", "maxLength"]),
+    ("number", &["minimum", "maximum"]),
+];
+
+/// Returns the type whose keywords a schema has.
+pub(super) fn find_type_of_keywords(members: &Map<String, Value>) -> Option<&'static str> {
+    let mut types = KEYWORDS_OF_TYPES.iter();
+    let is_used = |keywords: &[&str]| keywords.iter().any(|key| members.contains_key(*key));
+    types.find_map(|&(word, keywords)| is_used(keywords).then_some(word))
+}
+
+/// Returns the types of the values that a schema lists: one word, or a list of them. `None` if it lists no values, or
+/// objects or arrays among them.
+pub(super) fn find_type_of_values(members: &Map<String, Value>) -> Option<Value> {
+    let values = match (members.get("enum"), members.get("const")) {
+        (Some(Value::Array(values)), _) => values.as_slice(),
+        (None, Some(value)) => std::slice::from_ref(value),
+        _ => return None,
+    };
+    let mut words: Vec<&str> = Vec::new();
+    for value in values {
+        let word = match value {
+            Value::Null => "null",
+            Value::Bool(_) => "boolean",
+            Value::String(_) => "string",
+            Value::Number(number) if number.is_f64() => "number",
+            Value::Number(_) => "integer",
+            Value::Array(_) | Value::Object(_) => return None,
+        };
+        if !words.contains(&word) {
+            words.push(word);
+        }
+    }
+    match words.len() {
+        0 => None,
+        1 => Some(words[0].into()),
+        _ => Some(words.into()),
+    }
+}
+
+/// Returns a value of any type as a union of types; of lists it has those of texts.
+pub(super) fn write_any_value() -> Value {
+    json!([
+        { "type": "string" },
+        { "type": "number" },
+        { "type": "boolean" },
+        { "type": "object" },
+        { "type": "array", "items": { "type": "string" } },
+    ])
+}
+
+/// Moves what is beside a union into its forms. Beside properties, items or values the union goes instead, and the
+/// properties of its forms join the others; returns `true` for that.
+pub(super) fn separate_union(members: &mut Map<String, Value>) -> bool {
+    let Some(Value::Array(mut forms)) = members.shift_remove("anyOf") else {
+        return false;
+    };
+    if ["properties", "items", "enum"]
+        .iter()
+        .any(|key| members.contains_key(*key))
+    {
+        for form in &mut forms {
+            let more = form.get_mut("properties").map(Value::take);
+            let (Some(Value::Object(more)), Some(Value::Object(own))) =
+                (more, members.get_mut("properties"))
+            else {
+                continue;
+            };
+            for (name, schema) in more {
+                own.entry(name).or_insert(schema);
+            }
+        }
+        return true;
+    }
+    let beside = std::mem::take(members);
+    for (key, value) in beside {
+        let most = match key.as_str() {
+            "type" => usize::MAX,
+            _ if forms.len() > DESCRIBED_MAX => 1,
+            _ => DESCRIBED_MAX,
+        };
+        for form in forms.iter_mut().filter_map(Value::as_object_mut).take(most) {
+            form.entry(&key).or_insert_with(|| value.clone());
+        }
+    }
+    members.insert("anyOf".to_owned(), Value::Array(forms));
+    false
+}
+
+/// Puts the forms of unions that are forms themselves in their place.
+pub(super) fn flatten_union(members: &mut Map<String, Value>) {
+    let Some(Value::Array(forms)) = members.get_mut("anyOf") else {
+        return;
+    };
+    let is_union = |form: &Value| {
+        let form = form.as_object();
+        form.is_some_and(|form| form.len() == 1 && form.get("anyOf").is_some_and(Value::is_array))
+    };
+    if !forms.iter().any(is_union) {
+        return;
+    }
+    let mut flat = Vec::new();
+    for mut form in std::mem::take(forms) {
+        let inner = match is_union(&form) {
+            true => form.get_mut("anyOf").map(Value::take),
+            false => None,
+        };
+        match inner {
+            Some(Value::Array(inner)) => flat.extend(inner),
+            _ => flat.push(form),
+        }
+    }
+    *forms = flat;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{ClientProfile, lower};
+    use super::*;
+
+    fn object(properties: Value, required: Value) -> Value {
+        json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false })
+    }
+
+    /// Vertex refuses a request with a schema that has no type, and one with anything beside `anyOf`.
+    #[test]
+    fn gemini_is_sent_a_type_or_a_union_alone() {
+        let text = json!({ "type": "string" });
+        let (short, long) = (
+            json!({ "type": "object", "properties": { "s": text }, "required": ["s"] }),
+            json!({ "type": "object", "properties": { "l": text }, "required": ["l"] }),
+        );
+        let any = |description: &str| {
+            let form = |word: &str| json!({ "type": word, "description": description });
+            let list = json!({ "type": "array", "items": text, "description": description });
+            json!({ "anyOf": [form("string"), form("number"), form("boolean"), form("object"), list] })
+        };
+        for (schema, expected, rules) in [
+            (
+                json!({ "description": "D.", "anyOf": [{ "type": "string", "description": "Own." }, { "type": "integer" }] }),
+                json!({ "anyOf": [
+                { "type": "string", "description": "Own." }, { "type": "integer", "description": "D." },
+            ] }),
+                vec![],
+            ),
+            (
+                json!({ "type": "string", "anyOf": [{ "pattern": "^a" }, { "maxLength": 2 }] }),
+                json!({ "anyOf": [{ "pattern": "^a", "type": "string" }, { "maxLength": 2, "type": "string" }] }),
+                vec![],
+            ),
+            (
+                json!({ "type": "object", "description": "D.", "oneOf": [short, long] }),
+                json!({ "anyOf": [
+                { "type": "object", "properties": { "s": text }, "required": ["s"], "description": "D." },
+                { "type": "object", "properties": { "l": text }, "required": ["l"], "description": "D." },
+            ] }),
+                vec!["union"],
+            ),
+            (
+                json!({ "type": "object", "properties": { "a": text }, "anyOf": [short, { "required": ["a"] }] }),
+                json!({ "type": "object", "properties": { "a": text, "s": text } }),
+                vec!["union"],
+            ),
+            (
+                json!({ "anyOf": [text, { "anyOf": [{ "type": "integer" }, { "type": "boolean" }] }] }),
+                json!({ "anyOf": [text, { "type": "integer" }, { "type": "boolean" }] }),
+                vec![],
+            ),
+            (
+                json!({ "properties": { "s": text } }),
+                json!({ "type": "object", "properties": { "s": text } }),
+                vec![],
+            ),
+            (
+                json!({ "enum": [1, 2] }),
+                json!({ "type": "integer" }),
+                vec!["enum"],
+            ),
+            (json!({ "description": "D." }), any("D."), vec!["type"]),
+        ] {
+            let input = object(json!({ "a": schema }), json!([]));
+            let lowered = lower("t", &input, ClientProfile::Gemini);
+            assert_eq!(lowered.input["properties"]["a"], expected, "{schema}");
+            let lost: Vec<_> = lowered.remarks.iter().map(|remark| remark.rule).collect();
+            assert_eq!(lost, rules, "{schema}");
+            let again = lower("t", &lowered.input, ClientProfile::Gemini);
+            assert_eq!(again.input, lowered.input, "{schema}");
+        }
+        // What is written for a value of any type is bounded.
+        let many: serde_json::Map<_, _> =
+            (0..20_000).map(|n| (format!("p{n}"), json!({}))).collect();
+        let lowered = lower("t", &object(many.into(), json!([])), ClientProfile::Gemini);
+        let bytes = lowered.input.to_string().len();
+        assert!(bytes < 1 << 20, "{bytes} bytes");
+    }
+
+    /// OpenAI takes no schema without a type in a strict function.
+    #[test]
+    fn strict_functions_are_sent_the_type_of_what_is_listed() {
+        for (listed, expected) in [
+            (
+                json!({ "const": "a" }),
+                json!({ "const": "a", "type": "string" }),
+            ),
+            (
+                json!({ "enum": [1, 2] }),
+                json!({ "enum": [1, 2], "type": "integer" }),
+            ),
+            (
+                json!({ "enum": [true, 0.5, "a"] }),
+                json!({ "enum": [true, 0.5, "a"], "type": ["boolean", "number", "string"] }),
+            ),
+        ] {
+            let input = object(json!({ "a": listed }), json!(["a"]));
+            let lowered = lower("t", &input, ClientProfile::OpenaiStrict);
+            assert_eq!(lowered.input["properties"]["a"], expected, "{listed}");
+        }
+    }
+}
