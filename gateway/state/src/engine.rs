@@ -9,8 +9,9 @@ use sqlx::{
 };
 
 use crate::{
-    StateError, server,
-    sqlite::{FileDatabase, FileTransaction},
+    StateError,
+    file_database::{FileDatabase, FileTransaction},
+    server,
 };
 
 pub(crate) enum StateEngine {

@@ -14,6 +14,7 @@ mod columns;
 mod copy;
 mod copy_mark;
 mod engine;
+mod file_database;
 mod legacy;
 mod postgresql;
 mod rows;

@@ -1,6 +1,5 @@
 //! The state in one SQLite file, which processes of one machine share. Every change is one IMMEDIATE transaction.
 
-mod database;
 mod migrations;
 mod take_over;
 
@@ -16,8 +15,7 @@ use sqlx::{
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteLockingMode, SqliteSynchronous},
 };
 
-pub(crate) use self::database::{FileDatabase, FileTransaction};
-use crate::{GatewayState, StateError, engine::StateEngine};
+use crate::{GatewayState, StateError, engine::StateEngine, file_database::FileDatabase};
 
 /// The file in the state folder.
 pub const FILE: &str = "weir.db";

@@ -11,7 +11,7 @@ use crate::column::SqlColumn;
 use crate::condition;
 use crate::dialect::SqlDialect;
 use crate::operation;
-use crate::refusal::RefusedWrite;
+use crate::refusal::FailedWrite;
 use crate::settings::SqlSource;
 use crate::statement::{StatementBuilder, cell, rows};
 
@@ -246,7 +246,7 @@ impl SqlWriter<'_> {
                 .push_str(&format!(" RETURNING {}", self.returning())),
         }
         let statement = builder.finish(connection, 1, Some(&options.to_string()));
-        let refused = RefusedWrite {
+        let refused = FailedWrite {
             collection: self.collection,
             dialect: self.dialect,
             change,

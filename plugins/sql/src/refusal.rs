@@ -47,13 +47,13 @@ struct BoundedType {
 }
 
 /// A write that was refused.
-pub(crate) struct RefusedWrite<'a> {
+pub(crate) struct FailedWrite<'a> {
     pub(crate) collection: &'a SqlAdapter,
     pub(crate) dialect: SqlDialect,
     pub(crate) change: &'a Change,
 }
 
-impl RefusedWrite<'_> {
+impl FailedWrite<'_> {
     /// Returns the refusal in the words of every adapter, with the column at fault if that can be found.
     pub(crate) fn explain(&self, error: Error) -> Error {
         match error.code.as_str() {

@@ -40,7 +40,7 @@ pub(crate) struct FileTransaction(IdleGuard);
 
 impl FileDatabase {
     /// Opens the first of at most so many connections.
-    pub(super) async fn open(
+    pub(crate) async fn open(
         options: SqliteConnectOptions,
         connections_max: usize,
     ) -> Result<Self, sqlx::Error> {
