@@ -469,7 +469,7 @@ async fn the_plans_of_one_agent_are_bounded() {
     }
     let full = reprice(&ann, 1, 200).await;
     assert_eq!(code(&full), "rate_limited");
-    assert!(text(&full).contains("20 calls of yours wait"), "{full}");
+    assert!(text(&full).contains("20 calls of yours already wait"), "{full}");
     plan(&reprice(&bob, 1, 200).await);
 
     // Nor do the agents of one tenant take the room of all others.
@@ -481,7 +481,7 @@ async fn the_plans_of_one_agent_are_bounded() {
     let full = reprice(&bob, 1, 201).await;
     assert_eq!(code(&full), "rate_limited");
     assert!(
-        text(&full).contains("200 calls of your tenant wait"),
+        text(&full).contains("200 calls of your tenant already wait"),
         "{full}"
     );
     plan(&reprice(&shop.agent("eve", "acme"), 3, 1).await);
