@@ -58,7 +58,10 @@ fn is_type_name(native: &str) -> bool {
     native.chars().all(is_allowed) && !is_quoted
 }
 
-/// Returns a value as text for a cast to a type; `None` for one that PostgreSQL cannot hold. A time for a column
+/// The bytes of PostgreSQL's type for the names of its own catalogue.
+const NAME_MAX_BYTES: usize = 63;
+
+/// Returns a value as text for a cast to a type; `None` for one that PostgreSQL cannot hold or would cut. A time for a column
 /// without a zone is written as the clocks of `zone` show it if there is one.
 pub(crate) fn text(value: &Value<'_>, native: &str, zone: Option<&Zone>) -> Option<String> {
     let text = match value {
@@ -76,7 +79,12 @@ pub(crate) fn text(value: &Value<'_>, native: &str, zone: Option<&Zone>) -> Opti
         Value::Decimal(decimal) => decimal.as_str().to_owned(),
         Value::Boolean(_) | Value::Integer(_) | Value::Number(_) => value.to_json(),
     };
-    (!text.contains('\0')).then_some(text)
+    let is_cut = match native {
+        "char" => text.len() > 1 || !text.is_ascii(),
+        "name" => text.len() > NAME_MAX_BYTES,
+        _ => false,
+    };
+    (!text.contains('\0') && !is_cut).then_some(text)
 }
 
 /// Writes the year 0000, which PostgreSQL does not have: the year before 0001 is 1 BC.

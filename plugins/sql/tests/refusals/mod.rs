@@ -155,6 +155,36 @@ fn a_type_of_any_name_is_written() {
     assert_eq!(written, record);
 }
 
+/// PostgreSQL cuts a value for two of its own types, whatever is done with it.
+#[test]
+fn no_value_is_cut() {
+    let both = Both::filled(
+        "",
+        "CREATE TABLE labels (id int PRIMARY KEY, sign \"char\", label name, signs \"char\"[])",
+    );
+    let longest = "n".repeat(63);
+    let record = json!({"id": 1, "sign": "a", "label": longest, "signs": ["b", ""]});
+    let written = both.on(Which::Postgresql, || {
+        write("labels", Verb::Create, json!({}), record.clone())
+    });
+    let written: Value = serde_json::from_str(&written.expect("written")).expect("JSON");
+    assert_eq!(written, record);
+    for (column, value) in [
+        ("sign", json!("ab")),
+        ("sign", json!("é")),
+        ("label", json!(format!("{longest}n"))),
+        ("signs", json!(["ab"])),
+    ] {
+        let refused = refused(
+            &both,
+            Which::Postgresql,
+            "labels",
+            json!({"id": 2, column: value}),
+        );
+        assert_eq!(refused.field.as_deref(), Some(column), "{refused:?}");
+    }
+}
+
 /// A trigger that leaves a record out is no missing key.
 #[test]
 fn a_record_that_a_trigger_leaves_out_is_refused() {
