@@ -3,6 +3,7 @@
 use weir_plugin_sdk::adapter::parse_settings;
 use weir_plugin_sdk::shape::Param;
 use weir_plugin_sdk::{Error, serde_json};
+use weir_statements::{SqlSyntax, StatementToken, tokens};
 
 use crate::dialect::SqlDialect;
 use crate::parameters::{DeclaredParameters, SqlTemplate};
@@ -87,7 +88,7 @@ impl SqlSettings {
 
     pub(crate) fn source(&self) -> SqlSource<'_> {
         if let Some(query) = &self.query {
-            return SqlSource::Query(query.trim().trim_end_matches(';'));
+            return SqlSource::Query(bare_query(query));
         }
         let table = self.table.as_deref().unwrap_or_default();
         match (self.schema.as_deref(), table.split_once('.')) {
@@ -197,6 +198,31 @@ impl SqlSettings {
         let mut texts = texts.into_iter();
         texts.find(|(_, text)| is_none(text)).map(|(key, _)| key)
     }
+}
+
+/// Returns a query without comments in front of it, by whose first word a connection tells what it is, and without a semicolon
+/// at its end and comments behind that, since it becomes a part of another statement.
+fn bare_query(query: &str) -> &str {
+    let query = query.trim().trim_end_matches(';');
+    if !query.starts_with("--") && !query.starts_with("/*") && !query.contains(';') {
+        return query;
+    }
+    // All databases read comments alike, but for some that MySQL runs.
+    let Ok(all) = tokens(query, SqlSyntax::Postgresql) else {
+        return query;
+    };
+    let is_run = |token: &StatementToken<'_>| {
+        token.is_code() || token.text.starts_with("/*!") || token.text.starts_with("/*M!")
+    };
+    let begin = all.iter().find(|token| is_run(token));
+    let last = all
+        .iter()
+        .rposition(|token| is_run(token) && !token.is_symbol(";"));
+    let (Some(begin), Some(last)) = (begin, last) else {
+        return query;
+    };
+    let end = all[last..].iter().find(|token| token.is_symbol(";"));
+    query[begin.at..end.map_or(query.len(), |end| end.at)].trim_end()
 }
 
 /// Names the setting at fault in an error about the text of a query or a statement.

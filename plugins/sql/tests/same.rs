@@ -104,12 +104,18 @@ fn shapes(both: &Both) {
         let described = both.same(|| describe(settings).map(|shape| outline(&shape)));
         assert_eq!(described.expect(settings), expected);
     }
-    let query = r#"{"connection":"db","query":"SELECT id, name AS label FROM nasty -- mine\n;"}"#;
-    let described = both.same(|| describe(query).map(|shape| outline(&shape)));
-    assert_eq!(
-        described.expect("a query"),
-        "id:Integer label:String key= write= read_only=Some(\"A query is read-only.\")"
-    );
+    for text in [
+        "SELECT id, name AS label FROM nasty -- mine\n;",
+        "-- Of all;\n/* it's */ SELECT id, name AS label FROM nasty",
+        "SELECT id, name AS label FROM nasty WHERE name <> ';' ; -- the end;\n;",
+    ] {
+        let query = json!({"connection": "db", "query": text}).to_string();
+        let described = both.same(|| describe(&query).map(|shape| outline(&shape)));
+        assert_eq!(
+            described.expect(text),
+            "id:Integer label:String key= write= read_only=Some(\"A query is read-only.\")"
+        );
+    }
     for (field, settings) in [
         ("table", r#"{"connection":"db","table":"absent"}"#),
         ("table", r#"{"connection":"db","table":"absent.nasty"}"#),
