@@ -18,6 +18,9 @@ const TAKEN: &str = "a record with this value already exists";
 const RULE: &str = "a rule of the table refuses the record";
 const UNFIT: &str = "a value does not fit its column";
 
+/// The most values that are tried alone: each is a statement.
+const TRIALS_MAX: usize = 32;
+
 /// The rule of a constraint, which may be one of a partition.
 const POSTGRESQL_RULE: &str = "SELECT pg_get_constraintdef(c.oid) AS text FROM pg_catalog.pg_constraint c \
     WHERE c.contype = 'c' AND c.conname = $2 AND (c.conrelid = to_regclass($1) \
@@ -198,7 +201,7 @@ impl FailedWrite<'_> {
         let settings = &self.collection.settings;
         let place = vec![json!(settings.source().sql())];
         let types: Vec<BoundedType> = ask(settings, POSTGRESQL_TYPES, place).ok()?;
-        for (name, argument) in &self.change.record {
+        for (name, argument) in self.change.record.iter().take(TRIALS_MAX) {
             let bounded = types.iter().find(|bounded| bounded.name == *name)?;
             if argument.is_null() {
                 continue;
