@@ -47,7 +47,8 @@ pub struct SqlStatement<'a> {
     /// JSON: `{"describe": true}` prepares only and answers one row a column: `{name, type, nullable}`.
     /// `{"expect_rows": 1}`, for writes: rolled back unless exactly as many rows were changed; `not_found` for
     /// none, `conflict` otherwise. `{"returning": {"text", "parameters", "when": "before" | "after"}}`, for writes to
-    /// MySQL: a read in the same transaction, whose rows are answered.
+    /// MySQL: a read in the same transaction, whose rows are answered. SQLite takes it with `after` for one row, and answers
+    /// the statement's own rows where the read has no row or several.
     /// `{"rows_max": N}`, for writes: rolled back with a `conflict` if more were changed.
     /// `{"statement": true}`: the text is a contract's own, and is described as a write is.
     pub options: Option<&'a str>,
@@ -185,10 +186,18 @@ impl SqlConnection {
                 "the database connection is read-only",
             ));
         }
-        if prepared.options.returning.is_some()
-            && !(matches!(self.kind, SqlBackend::Mysql(_)) && access == StatementAccess::Write)
-        {
-            let message = "`returning` is for writes to MySQL and MariaDB";
+        let is_refused = |returning: &ReturningRead| {
+            access != StatementAccess::Write
+                || match self.kind {
+                    SqlBackend::Mysql(_) => false,
+                    SqlBackend::Sqlite(_) => returning.when != ReadTime::After,
+                    SqlBackend::Postgresql(_) => true,
+                }
+        };
+        let returning = prepared.options.returning.as_ref();
+        if returning.is_some_and(is_refused) {
+            let message =
+                "`returning` is for writes to MySQL and MariaDB, and behind those to SQLite";
             return Err(
                 ConnectionError::new(FailureCode::InvalidArguments, message).nothing_changed()
             );

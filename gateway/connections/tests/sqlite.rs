@@ -342,6 +342,38 @@ async fn a_connection_reaches_its_database_only() {
     );
 }
 
+/// RETURNING does not show what triggers do behind it.
+#[tokio::test]
+async fn a_write_is_answered_by_a_read_behind_it() {
+    let (_folder, sql) = database(
+        "CREATE TABLE t (id INTEGER PRIMARY KEY, v TEXT);
+         CREATE TRIGGER loud AFTER INSERT ON t BEGIN UPDATE t SET v = upper(v) WHERE id = new.id; END;
+         CREATE TRIGGER gone AFTER INSERT ON t WHEN new.v = 'gone' BEGIN DELETE FROM t WHERE id = new.id; END;",
+        true,
+    );
+    let insert = "INSERT INTO t (v) VALUES (?1) RETURNING v";
+    let read = "SELECT v FROM t WHERE id = last_insert_rowid()";
+    for (when, value, answer) in [
+        ("after", r#"["a"]"#, Some(r#"[{"v":"A"}]"#)),
+        ("after", r#"["gone"]"#, Some(r#"[{"v":"gone"}]"#)),
+        ("before", r#"["b"]"#, None),
+    ] {
+        let options = format!(
+            r#"{{"write":true,"expect_rows":1,"returning":{{"text":"{read}","parameters":[],"when":"{when}"}}}}"#
+        );
+        let written = sql
+            .query_write(SqlStatement {
+                options: Some(&options),
+                ..statement(insert, value, 1)
+            })
+            .await;
+        let records = written.ok().map(|rows| rows.records);
+        assert_eq!(records.as_deref(), answer, "{when} {value}");
+    }
+    let left = query(&sql, "SELECT v FROM t", "[]", 9).await;
+    assert_eq!(left.expect("rows").records, r#"[{"v":"A"}]"#);
+}
+
 #[tokio::test]
 async fn writes_are_whole_or_nothing() {
     let (_folder, sql) = database(

@@ -1,6 +1,6 @@
 //! Writing: one statement, which answers the record as the database now holds it. For MySQL, whose UPDATE answers no
-//! rows, it comes with another that reads the record in the same transaction. An update or delete names its record
-//! by the key and is rolled back unless it is exactly one.
+//! rows, and for SQLite, whose RETURNING does not show what triggers do, it comes with another that reads the record in the
+//! same transaction. An update or delete names its record by the key and is rolled back unless it is exactly one.
 
 use weir_plugin_sdk::records::record;
 use weir_plugin_sdk::serde_json::{self, json};
@@ -61,8 +61,8 @@ impl SqlWriter<'_> {
         };
         builder.text = format!("INSERT INTO {} {what}", self.table());
         let read = match self.dialect {
-            SqlDialect::Mysql => self.read_created(change)?,
-            _ => None,
+            SqlDialect::Mysql | SqlDialect::Sqlite => self.read_created(change)?,
+            SqlDialect::Postgresql => None,
         };
         self.run(builder, read, change)
     }
@@ -85,8 +85,8 @@ impl SqlWriter<'_> {
             set.join(", ")
         );
         let read = match self.dialect {
-            SqlDialect::Mysql => Some(self.read_updated(change)?),
-            _ => None,
+            SqlDialect::Mysql | SqlDialect::Sqlite => Some(self.read_updated(change)?),
+            SqlDialect::Postgresql => None,
         };
         self.run(builder, read, change)
     }
@@ -103,7 +103,7 @@ impl SqlWriter<'_> {
     }
 
     /// Returns the read of a new record by its key. `None` if the database makes a part of the key in another way than by
-    /// counting, or there is no key: MariaDB then answers the INSERT itself.
+    /// counting, or there is no key: the database then answers the INSERT itself.
     fn read_created(&self, change: &Change) -> Result<Option<RecordRead>, Error> {
         let shape = &self.collection.shape;
         let mut builder = StatementBuilder::new(self.dialect);
@@ -120,10 +120,22 @@ impl SqlWriter<'_> {
                 None if native.contains(" auto_increment") => {
                     format!("{} = LAST_INSERT_ID()", column.name())
                 }
+                None if self.is_row_number(&column) => {
+                    format!("{} = last_insert_rowid()", column.name())
+                }
                 None => return Ok(None),
             });
         }
         Ok((!all.is_empty()).then(|| self.read(builder, &all.join(" AND "), "after")))
+    }
+
+    /// Returns `true` for a key that SQLite numbers.
+    fn is_row_number(&self, column: &SqlColumn<'_>) -> bool {
+        let native = column.field.native.as_deref().unwrap_or_default();
+        self.dialect == SqlDialect::Sqlite
+            && self.collection.shape.key.len() == 1
+            && column.field.generated
+            && native.eq_ignore_ascii_case("INTEGER")
     }
 
     /// Returns the read of an updated record by its key, which may be another one now.
@@ -236,14 +248,13 @@ impl SqlWriter<'_> {
         let shape = &self.collection.shape;
         let connection = &self.collection.settings.connection;
         let mut options = json!({"write": true, "expect_rows": 1});
-        match read {
-            Some(read) => {
-                options["returning"] =
-                    json!({"text": read.text, "parameters": read.parameters, "when": read.when});
-            }
-            None => builder
-                .text
-                .push_str(&format!(" RETURNING {}", self.returning())),
+        if read.is_none() || self.dialect == SqlDialect::Sqlite {
+            let returning = format!(" RETURNING {}", self.returning());
+            builder.text.push_str(&returning);
+        }
+        if let Some(read) = read {
+            options["returning"] =
+                json!({"text": read.text, "parameters": read.parameters, "when": read.when});
         }
         let statement = builder.finish(connection, 1, Some(&options.to_string()));
         let refused = FailedWrite {

@@ -25,7 +25,8 @@ use rusqlite::types::{ToSqlOutput, ValueRef};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::{
-    PreparedStatement, SqlRows, StatementAccess, StatementOutcome, StatementParameter, refused,
+    PreparedStatement, ReadTime, SqlRows, StatementAccess, StatementOptions, StatementOutcome,
+    StatementParameter, refused,
     rows::{RowHeader, RowsWriter, SqlCell},
 };
 use crate::{ConnectionError, FailureCode};
@@ -213,6 +214,7 @@ impl SqliteSession {
                         self.statement(prepared, access)
                     })
                     .and_then(|outcome| prepared.options.check(outcome.changed).map(|()| outcome))
+                    .and_then(|outcome| self.read_again(prepared, outcome))
                     .and_then(|outcome| self.control("COMMIT").map(|()| outcome));
                 if result.is_err() && !self.connection.is_autocommit() {
                     // The interrupt must not hit the rollback as well.
@@ -222,6 +224,36 @@ impl SqliteSession {
                 result.map_err(ConnectionError::nothing_changed)
             }
         }
+    }
+
+    /// Returns the record that a write left: RETURNING does not show what triggers do behind it. One that a trigger has removed
+    /// or given another key is answered as it was written.
+    fn read_again(
+        &self,
+        prepared: &PreparedStatement,
+        written: StatementOutcome,
+    ) -> Result<StatementOutcome, ConnectionError> {
+        let Some(returning) = prepared.options.returning_at(ReadTime::After) else {
+            return Ok(written);
+        };
+        let read = PreparedStatement {
+            text: returning.text.clone(),
+            parameters: returning.parameters()?,
+            limit: 1,
+            options: StatementOptions::default(),
+            deadline: prepared.deadline,
+        };
+        let read = self.guard.allow(guard::SqliteAccess::Reading, || {
+            self.statement(&read, StatementAccess::Read)
+        })?;
+        let is_one = read.rows.records != "[]" && !read.rows.truncated;
+        Ok(match is_one {
+            true => StatementOutcome {
+                rows: read.rows,
+                ..written
+            },
+            false => written,
+        })
     }
 
     fn control(&self, text: &'static str) -> Result<(), ConnectionError> {

@@ -28,6 +28,49 @@ fn only_a_key_that_is_the_number_of_the_row_is_numbered() {
     }
 }
 
+/// SQLite sets the time of a change by a trigger behind it, which its RETURNING does not show.
+#[test]
+fn a_written_record_is_as_its_triggers_left_it() {
+    let both = Both::filled(
+        "CREATE TABLE tasks (id INTEGER PRIMARY KEY, v TEXT, changed TEXT);
+         CREATE TRIGGER made AFTER INSERT ON tasks BEGIN
+             INSERT INTO log VALUES (new.id + 70); UPDATE tasks SET changed = 'made' WHERE id = new.id; END;
+         CREATE TRIGGER kept AFTER UPDATE OF id, v ON tasks BEGIN UPDATE tasks SET changed = 'kept' WHERE id = new.id; END;
+         CREATE TABLE log (id INTEGER PRIMARY KEY);
+         CREATE TABLE pairs (a TEXT, b INT, changed TEXT, PRIMARY KEY (a, b)) WITHOUT ROWID;
+         CREATE TRIGGER paired AFTER INSERT ON pairs BEGIN UPDATE pairs SET changed = 'made' WHERE a = new.a AND b = new.b; END;",
+        "",
+    );
+    let written = |table: &str, verb: Verb, key: Value, record: Value| {
+        both.on(Which::Sqlite, || write(table, verb, key, record))
+            .expect(table)
+    };
+    assert_eq!(
+        written("tasks", Verb::Create, json!({}), json!({"v": "a"})),
+        r#"{"id":1,"v":"a","changed":"made"}"#
+    );
+    assert_eq!(
+        written("tasks", Verb::Create, json!({}), json!({"id": 9, "v": "b"})),
+        r#"{"id":9,"v":"b","changed":"made"}"#
+    );
+    assert_eq!(
+        written("tasks", Verb::Update, json!({"id": 9}), json!({"v": "c"})),
+        r#"{"id":9,"v":"c","changed":"kept"}"#
+    );
+    assert_eq!(
+        written("tasks", Verb::Update, json!({"id": 9}), json!({"id": 8})),
+        r#"{"id":8,"v":"c","changed":"kept"}"#
+    );
+    assert_eq!(
+        written("tasks", Verb::Delete, json!({"id": 8}), json!({})),
+        r#"{"id":8,"v":"c","changed":"kept"}"#
+    );
+    assert_eq!(
+        written("pairs", Verb::Create, json!({}), json!({"a": "x", "b": 1})),
+        r#"{"a":"x","b":1,"changed":"made"}"#
+    );
+}
+
 /// SQLite takes nulls in a key, texts that are none, and tables of other modules: none of it ends a list.
 #[test]
 fn rows_that_only_sqlite_takes_are_read() {
