@@ -543,7 +543,12 @@ impl<'a> ContractDrafter<'a> {
     fn type_of(&self, field: &ShapeField, written: bool) -> String {
         match field.kind {
             // It is answered as text, since a number of JSON may not hold its digits, and so it is asked for.
-            ValueType::Decimal if self.shape.key.contains(&field.key) => "type: text".to_owned(),
+            // So is a key of another table.
+            ValueType::Decimal
+                if self.shape.key.contains(&field.key) || self.relates_by(&field.key) =>
+            {
+                "type: text".to_owned()
+            }
             ValueType::Integer | ValueType::Number | ValueType::Decimal => {
                 "type: number".to_owned()
             }

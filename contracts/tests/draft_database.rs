@@ -168,6 +168,42 @@ fn foreign_keys_become_relations() {
     assert!(lookup("get_customer").is_empty());
 }
 
+/// A key that is answered as text is written as text where another table refers to it: a number of JSON has too few digits.
+#[test]
+fn a_reference_is_written_as_the_key_is_answered() {
+    let tables = [
+        (
+            "customers",
+            shape(&["id"], &[("id", "decimal"), ("name", "string")]),
+        ),
+        (
+            "orders",
+            shape(
+                &["no"],
+                &[
+                    ("no", "integer"),
+                    ("customer_id", "decimal"),
+                    ("total", "decimal"),
+                ],
+            ),
+        ),
+    ];
+    let references = [reference("orders", &["customer_id"], "customers", None)];
+    let (draft, _) = drafted(&tables, &references, true, 100);
+    for line in [
+        "      - { name: customer_id, type: text, required: true }",
+        "      - { name: customer_id, type: text }",
+        "      - { name: total, type: number, required: true }",
+    ] {
+        has_line(&draft.contract, line);
+    }
+    assert!(
+        !draft.contract.contains("customer_id, type: number"),
+        "{}",
+        draft.contract
+    );
+}
+
 #[test]
 fn tables_of_like_names_have_tools_of_their_own() {
     let columns = [("id", "integer"), ("name", "string")];
