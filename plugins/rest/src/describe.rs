@@ -239,30 +239,83 @@ fn documented(settings: &RestSettings, openapi: &OpenApi) -> Result<Vec<Field>, 
         .ok_or_else(|| {
             Error::not_found("The OpenAPI document has no such schema.").field("settings")
         })?;
-    let required: Vec<&str> = schema["required"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .filter_map(Json::as_str)
-        .collect();
-    let properties = schema["properties"].as_object().ok_or_else(|| {
-        Error::invalid("The OpenAPI schema is not an object with properties.").field("settings")
-    })?;
-    Ok(properties
-        .iter()
-        .map(|(name, property)| {
-            let mut field = documented_field(name, property, &document, 0);
-            field.nullable |= !required.contains(&name.as_str());
-            field
-        })
-        .collect())
+    let mut members = DocumentedMembers::default();
+    members.collect(schema, &document, 0);
+    if members.properties.is_empty() {
+        return Err(
+            Error::invalid("The OpenAPI schema is not an object with properties.")
+                .field("settings"),
+        );
+    }
+    let field = |(name, property): &(&String, &Json)| {
+        let mut field = documented_field(name, property, &document, 0);
+        field.nullable |= !members.required.contains(&name.as_str());
+        field
+    };
+    Ok(members.properties.iter().map(field).collect())
+}
+
+/// The members of a schema, those of the parts of its `allOf` included.
+#[derive(Default)]
+struct DocumentedMembers<'d> {
+    properties: Vec<(&'d String, &'d Json)>,
+    required: Vec<&'d str>,
+    /// The parts that were looked at: they may refer to each other in a circle.
+    parts: usize,
+}
+
+impl<'d> DocumentedMembers<'d> {
+    fn collect(&mut self, schema: &'d Json, document: &'d Json, depth: usize) {
+        self.parts += 1;
+        if depth == DEPTH_MAX || self.parts > PARTS_MAX {
+            return;
+        }
+        let schema = referred(schema, document).unwrap_or(schema);
+        for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+            if self.properties.iter().all(|(known, _)| *known != name) {
+                self.properties.push((name, property));
+            }
+        }
+        let required = schema["required"].as_array().into_iter().flatten();
+        self.required.extend(required.filter_map(Json::as_str));
+        for part in schema["allOf"].as_array().into_iter().flatten() {
+            self.collect(part, document, depth + 1);
+        }
+    }
+}
+
+/// The steps from a schema to what it is made of, and the parts of one that are looked at.
+const DEPTH_MAX: usize = 8;
+const PARTS_MAX: usize = 1_000;
+
+/// Returns the schema that a reference leads to.
+fn referred<'d>(schema: &'d Json, document: &'d Json) -> Option<&'d Json> {
+    let reference = schema["$ref"].as_str()?;
+    document.pointer(reference.strip_prefix('#')?)
+}
+
+/// Returns the schema that says the type of a property, behind references and beside null, and whether null is a value of it.
+fn typed<'d>(property: &'d Json, document: &'d Json) -> (&'d Json, bool) {
+    let is_null = |schema: &Json| schema["type"] == "null";
+    let (mut schema, mut nullable) = (property, false);
+    for _ in 0..DEPTH_MAX {
+        nullable |= schema["nullable"] == Json::Bool(true);
+        let arms = ["allOf", "anyOf", "oneOf"];
+        let arms = arms.iter().find_map(|keyword| schema[*keyword].as_array());
+        let mut others = arms.into_iter().flatten().filter(|arm| !is_null(arm));
+        let only = others.next().filter(|_| others.next().is_none());
+        let Some(inner) = referred(schema, document).or(only) else {
+            break;
+        };
+        nullable |= arms.is_some_and(|arms| arms.iter().any(is_null));
+        schema = inner;
+    }
+    (schema, nullable)
 }
 
 fn documented_field(name: &str, property: &Json, document: &Json, depth: usize) -> Field {
-    let referred = property["$ref"]
-        .as_str()
-        .and_then(|reference| document.pointer(reference.strip_prefix('#')?));
-    let property = referred.unwrap_or(property);
+    let stated = property;
+    let (property, nullable) = typed(stated, document);
     let types: Vec<&str> = match &property["type"] {
         Json::Array(types) => types.iter().filter_map(Json::as_str).collect(),
         kind => kind.as_str().into_iter().collect(),
@@ -273,7 +326,7 @@ fn documented_field(name: &str, property: &Json, document: &Json, depth: usize) 
         Some("string") if format == "date-time" => Type::Datetime,
         Some("string") if format == "decimal" => Type::Decimal,
         Some("string") => Type::String,
-        Some("integer") if format == "int64" => Type::Decimal,
+        Some("integer") if matches!(format, "int64" | "uint64") => Type::Decimal,
         Some("integer") => Type::Integer,
         Some("number") => Type::Number,
         Some("boolean") => Type::Boolean,
@@ -285,11 +338,12 @@ fn documented_field(name: &str, property: &Json, document: &Json, depth: usize) 
     } else {
         ""
     };
-    let mut field = Field::new(name, kind)
-        .nullable(types.contains(&"null") || property["nullable"] == Json::Bool(true));
-    field.description = property["description"].as_str().map(str::to_owned);
+    let mut field = Field::new(name, kind).nullable(nullable || types.contains(&"null"));
+    let description = stated.get("description").or(property.get("description"));
+    field.description = description.and_then(Json::as_str).map(str::to_owned);
     field.native = Some(native.to_owned()).filter(|native| !native.is_empty());
-    field.generated = property["readOnly"] == Json::Bool(true);
+    let says_so = |schema: &Json| schema["readOnly"] == Json::Bool(true);
+    field.generated = says_so(stated) || says_so(property);
     if kind == Type::List {
         field.items = Some(Box::new(documented_field(
             "",
@@ -328,4 +382,57 @@ fn operations(settings: &RestSettings) -> Result<Vec<Operation>, Error> {
         })
     };
     settings.operations.iter().map(one).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_plugin_sdk::serde_json::json;
+    use weir_plugin_sdk::testing;
+
+    use super::*;
+
+    /// Documents put null beside a type, and make a schema of others.
+    #[test]
+    fn a_documented_record_is_made_of_all_its_parts() {
+        testing::reset();
+        testing::http::answer(|_| {
+            let document = json!({"components": {"schemas": {
+                "Day": {"type": "string", "format": "date", "description": "A day."},
+                "Base": {"type": "object", "required": ["id"], "properties": {
+                    "id": {"type": "integer", "readOnly": true}, "size": {"type": "integer", "format": "uint64"}}},
+                "Post": {"allOf": [{"$ref": "#/components/schemas/Base"}, {"type": "object", "required": ["note", "day"],
+                    "properties": {
+                        "note": {"anyOf": [{"type": "string"}, {"type": "null"}], "title": "Note"},
+                        "day": {"allOf": [{"$ref": "#/components/schemas/Day"}], "nullable": true, "description": "The first."},
+                        "end": {"oneOf": [{"type": "null"}, {"$ref": "#/components/schemas/Day"}]},
+                        "either": {"anyOf": [{"type": "string"}, {"type": "integer"}]}}}]}}}});
+            Ok(testing::http::json(200, &document.to_string()))
+        });
+        let settings = r#"{"connection":"blog","openapi":{"path":"/openapi.json","schema":"Post"},"list":{"path":"/posts"}}"#;
+        let settings = RestSettings::parse(settings).expect("settings");
+        let shape = describe(&settings).expect("a shape");
+        let described: Vec<_> = shape
+            .fields
+            .iter()
+            .map(|field| (field.key.as_str(), field.kind, field.nullable))
+            .collect();
+        let expected = [
+            ("id", Type::Integer, false),
+            ("size", Type::Decimal, true),
+            ("note", Type::String, true),
+            ("day", Type::Date, true),
+            ("end", Type::Date, true),
+            ("either", Type::Json, true),
+        ];
+        assert_eq!(described, expected);
+        let texts = shape
+            .fields
+            .iter()
+            .map(|field| field.description.as_deref());
+        assert_eq!(
+            texts.collect::<Vec<_>>(),
+            [None, None, None, Some("The first."), Some("A day."), None]
+        );
+        assert!(shape.fields[0].generated);
+    }
 }
