@@ -11,9 +11,12 @@ use crate::answer::lenient::{self, MemberList};
 use crate::pages::NextPage;
 use crate::parameters::{
     comma_pair, explodes, form, has_outer_blank, held_separator, is_unsent, pairs, segment, text,
+    written,
 };
 use crate::request::{PathSegment, filled_path, fits, request};
-use crate::settings::{FORM, ListPagination, NEXT, RestOperation, RestParam, RestParamLocation};
+use crate::settings::{
+    FORM, ListPagination, NEXT, RestOperation, RestParam, RestParamLocation, RestParamStyle,
+};
 use crate::{RestAdapter, answer, pages};
 
 pub(crate) fn call(rest: &RestAdapter, change: &Change) -> Result<String, Error> {
@@ -185,23 +188,25 @@ fn filled(
             }
             _ => continue,
         };
-        check_separator(name, param, value)?;
         let place = param.name.as_ref().unwrap_or(name);
+        let own = written(param, value);
+        let sent: &Json = &own;
+        check_separator(name, param, sent)?;
         match param.place {
-            RestParamLocation::Header if is_unsent(param, value) => {}
+            RestParamLocation::Header if is_unsent(param, sent) => {}
             RestParamLocation::Body => drop(in_body.insert(place.clone(), value.clone())),
             RestParamLocation::WholeBody => whole = Some(value),
             RestParamLocation::Path => {
-                let segment = segment(param, value);
+                let segment = segment(param, sent);
                 check_segment(name, &segment)?;
                 in_path.insert(place.clone(), segment);
             }
-            RestParamLocation::Query => match comma_pair(param, place, value) {
+            RestParamLocation::Query => match comma_pair(param, place, sent) {
                 Some(pair) => commas.push(pair),
-                None => request.query.extend(pairs(param, place, value)),
+                None => request.query.extend(pairs(param, place, sent)),
             },
             RestParamLocation::Header => {
-                let text = header_text(name, param, value)?;
+                let text = header_text(name, param, sent)?;
                 request.headers.push((place.clone(), text));
             }
         }
@@ -370,13 +375,13 @@ fn linked_argument(
     given: Option<&Json>,
     mut values: Vec<String>,
 ) -> Option<Json> {
-    let sent = given.map(|given| pairs(param, "", given).into_iter());
+    let sent = given.map(|given| pairs(param, "", &written(param, given)).into_iter());
     if sent.is_some_and(|sent| sent.map(|(_, text)| text).eq(values.iter().cloned())) {
         return None;
     }
     let typed = |value: String| -> Json {
         match param.r#type {
-            Type::String => value.into(),
+            Type::String if param.style != Some(RestParamStyle::Json) => value.into(),
             _ => serde_json::from_str(&value).unwrap_or_else(|_| value.into()),
         }
     };

@@ -1,11 +1,20 @@
 //! Writes the values of parameters in the styles of OpenAPI: outside a body, and in a form.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use weir_plugin_sdk::serde_json::{Map, Value};
 
 use crate::request::{PathSegment, encode};
 use crate::settings::{RestParam, RestParamLocation, RestParamStyle};
+
+/// Returns the value that is written: a text, where the parameter is JSON outside a body of it.
+pub(crate) fn written<'v>(param: &RestParam, value: &'v Value) -> Cow<'v, Value> {
+    match param.style {
+        Some(RestParamStyle::Json) => Cow::Owned(Value::String(value.to_string())),
+        _ => Cow::Borrowed(value),
+    }
+}
 
 /// Writes a value for a header.
 pub(crate) fn text(param: &RestParam, value: &Value) -> String {
@@ -175,7 +184,7 @@ pub(crate) fn form(members: &Map<String, Value>, params: &BTreeMap<String, RestP
             return vec![pair];
         }
         let pairs = match (styled, value) {
-            (Some(param), value) => pairs(param, name, value),
+            (Some(param), value) => pairs(param, name, &written(param, value)),
             (None, Value::Array(items)) => sent_items(items)
                 .map(|item| (name.clone(), plain(item)))
                 .collect(),

@@ -276,6 +276,8 @@ pub(crate) enum RestParamStyle {
     SpaceDelimited,
     PipeDelimited,
     DeepObject,
+    /// Of a parameter that OpenAPI describes by a `content` of JSON: texts have their quotes too.
+    Json,
 }
 
 impl RestSettings {

@@ -240,6 +240,11 @@ impl<'d> OperationSource<'d> {
         let style = read_style(given, position, is_json)?;
         let mut schema = self.parameter_schema(schema, place, noted)?;
         let is_single = is_single(&schema);
+        // A text alone looks otherwise as JSON: it has quotes.
+        let style = match is_json {
+            true => may_be_text(&schema).then_some("json"),
+            false => (!is_single).then_some(style),
+        };
         // A number of a page or a size needs no 64 bits.
         if position != ParameterLocation::Query || !pages::is_position(&original) {
             validate::with_text_form(&mut schema);
@@ -260,7 +265,7 @@ impl<'d> OperationSource<'d> {
                 .get("example")
                 .filter(|example| schema::can_be_shown(example))
                 .cloned(),
-            style: (!is_json && !is_single).then(|| style.to_owned()),
+            style: style.map(str::to_owned),
             explode: given
                 .get("explode")
                 .and_then(Value::as_bool)
@@ -445,6 +450,14 @@ fn is_single(schema: &Value) -> bool {
     )
 }
 
+/// Returns `true` if a value may be a text, as far as the schema shows at once.
+fn may_be_text(schema: &Value) -> bool {
+    !matches!(
+        schema.get("type").and_then(Value::as_str),
+        Some("object" | "array" | "integer" | "number" | "boolean")
+    )
+}
+
 impl ImportedParameter {
     pub(super) fn settings(&self, kind: &str) -> Value {
         let mut settings = Map::from_iter([("type".to_owned(), Value::from(kind))]);
@@ -478,6 +491,30 @@ impl ImportedParameter {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A parameter that is described by a content is JSON, also where it is a text.
+    #[test]
+    fn a_parameter_of_json_keeps_its_quotes() {
+        let parameter = |name: &str, kind: &str| {
+            format!(
+                "{{ name: {name}, in: query, content: {{ application/json: {{ schema: {{ type: {kind} }} }} }} }}"
+            )
+        };
+        let document = format!(
+            "openapi: 3.1.0\ninfo: {{title: t}}\nservers: [{{url: 'https://a.example'}}]\npaths: {{ /x: {{ post: {{ \
+             parameters: [{}, {}], responses: {{ '204': {{}} }} }} }} }}",
+            parameter("word", "string"),
+            parameter("filter", "object")
+        );
+        let options = crate::import::ImportOptions::default();
+        let imported = crate::import::openapi("document", &document, &options).expect("a contract");
+        for line in [
+            "word: { type: string, in: query, style: json }",
+            "filter: { type: json, in: query }",
+        ] {
+            assert!(imported.contract.contains(line), "{}", imported.contract);
+        }
+    }
 
     /// The gateway's connection judges the same list: a parameter that is taken here must not be refused there at each call.
     #[test]

@@ -103,6 +103,28 @@ fn a_body_is_of_its_media_type_in_any_spelling() {
     }
 }
 
+/// OpenAPI may describe a parameter by the content of JSON, in which a text has its quotes.
+#[test]
+fn a_parameter_of_json_is_json() {
+    let written = |place: &str| json!({"type": "json", "in": place, "style": "json"});
+    let operation = json!({"path": "/x/{p}", "content_type": "application/x-www-form-urlencoded", "params": {
+        "p": written("path"), "q": written("query"), "x-h": written("header"), "b": written("body")}});
+    for (value, plain, encoded) in [
+        (json!("a b"), "\"a b\"", "%22a%20b%22"),
+        (json!(["a", 1]), "[\"a\",1]", "%5B%22a%22%2C1%5D"),
+        (json!(7), "7", "7"),
+    ] {
+        let params = json!({"p": value, "q": value, "x-h": value, "b": value});
+        gone(operation.clone(), params, "{}", "").expect("it is sent");
+        let sent = &http::sent()[0];
+        let pair = |name: &str| (name.to_owned(), plain.to_owned());
+        assert_eq!(sent.path, format!("/x/{encoded}"));
+        assert_eq!(sent.query, [pair("q")]);
+        assert!(sent.headers.contains(&pair("x-h")), "{:?}", sent.headers);
+        assert_eq!(sent.body, Some(format!("b={encoded}").into_bytes()));
+    }
+}
+
 /// A service would read two values where there is one.
 #[test]
 fn a_value_that_holds_the_separator_is_refused() {
