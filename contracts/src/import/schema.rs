@@ -206,6 +206,7 @@ impl SchemaLifter<'_> {
         for (keyword, value) in members.iter().filter(|(keyword, _)| *keyword != REF) {
             self.keyword(keyword, value, &unsent, depth, &mut lifted)?;
         }
+        as_texts(&mut lifted);
         self.discriminate(members, &unsent, &mut lifted);
         let names = |schema: &Map<String, Value>| {
             schema.get("patternProperties")?.as_object().map(Map::len)
@@ -436,6 +437,27 @@ impl SchemaLifter<'_> {
     }
 }
 
+/// Makes texts of the values that are listed for a text: in YAML `1.10` and `true` are none without quotes, and no value would
+/// be valid.
+fn as_texts(lifted: &mut Map<String, Value>) {
+    let is_text = match lifted.get("type") {
+        Some(Value::Array(kinds)) => {
+            let mut others = kinds.iter().filter(|kind| *kind != "null");
+            others.next().is_some_and(|kind| kind == "string") && others.next().is_none()
+        }
+        kind => kind.is_some_and(|kind| kind == "string"),
+    };
+    let Some(Value::Array(listed)) = lifted.get_mut("enum").filter(|_| is_text) else {
+        return;
+    };
+    let text = |value: &Value| match value {
+        Value::Number(_) | Value::Bool(_) => Value::from(value.to_string()),
+        value => value.clone(),
+    };
+    let texts: Value = listed.iter().map(text).collect();
+    lifted.insert("enum".to_owned(), json!(each_once(&texts)));
+}
+
 /// Rewrites exclusive bounds of 3.0, which has booleans beside the bounds.
 fn exclusive(members: &Map<String, Value>, lifted: &mut Map<String, Value>) {
     for (bound, exclusive) in [
@@ -471,4 +493,38 @@ fn or_null(mut schema: Map<String, Value>) -> Value {
 /// Returns `true` for a default or example that is short, and whose numbers readers hold exactly.
 pub(super) fn can_be_shown(value: &Value) -> bool {
     !matches!(value, Value::Object(_)) && value.to_string().len() <= 200 && json::is_exact(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_that_are_listed_for_a_text_are_texts() {
+        for (kind, listed, expected) in [
+            (
+                json!("string"),
+                json!([1.5, true, "a", 2, "2"]),
+                json!(["1.5", "true", "a", "2"]),
+            ),
+            (
+                json!(["string", "null"]),
+                json!([1, null]),
+                json!(["1", null]),
+            ),
+            (json!("integer"), json!([1, 2]), json!([1, 2])),
+            (
+                json!(["string", "integer"]),
+                json!(["a", 1]),
+                json!(["a", 1]),
+            ),
+        ] {
+            let mut lifted = Map::from_iter([
+                ("type".to_owned(), kind.clone()),
+                ("enum".to_owned(), listed),
+            ]);
+            as_texts(&mut lifted);
+            assert_eq!(lifted["enum"], expected, "{kind}");
+        }
+    }
 }
