@@ -677,3 +677,12 @@ fn null_counts_as_absent_where_an_optional_argument_may_not_be_null() {
         "too_few_properties"
     );
 }
+
+#[test]
+fn an_object_with_too_few_members_is_named_itself() {
+    let labels = json!({ "type": "object", "minProperties": 1 });
+    let schema = json!({ "type": "object", "properties": { "labels": labels } });
+    let text = text(&schema, r#"{"labels":{}}"#);
+    let line = "/labels: must have at least 1 member.";
+    assert!(text.contains(line), "{text}");
+}

@@ -162,7 +162,7 @@ impl SchemaViolation {
             ),
             "too_few_properties" => {
                 let least = bound("minProperties").unwrap_or_default();
-                match self.path.is_empty() {
+                match self.lacks_members(&least) {
                     true => format!("must have at least {}", counted(&least, "member")),
                     false => format!("or another argument must be there, at least {least} in all"),
                 }
@@ -194,6 +194,16 @@ impl SchemaViolation {
                 None => "must be valid as a whole".to_owned(),
             },
         }
+    }
+
+    /// Returns `true` if the place is that of an object with too few members, and not of one that may be added.
+    fn lacks_members(&self, least: &str) -> bool {
+        let members = match self.example.as_deref() {
+            Some(Value::Object(members)) => members.len(),
+            Some(_) => 0,
+            None => usize::MAX,
+        };
+        self.path.is_empty() || least.parse().is_ok_and(|least: usize| members >= least)
     }
 
     fn has_alternatives(&self) -> bool {
