@@ -391,6 +391,9 @@ impl SchemaLifter<'_> {
         let runs = offer::check_pattern(pattern, PATTERN_MAX).is_ok()
             && validate::validator(&json!({ "type": "string", "pattern": pattern })).is_ok();
         let fault = match (runs, validate::is_pattern(pattern)) {
+            (true, true) if is_delimited(pattern) => {
+                "is written between slashes, which no text fits"
+            }
             (true, true) => return Ok(Some(pattern.into())),
             (true, false) => "is not one of JSON Schema",
             (false, _) => "does not run in linear time",
@@ -435,6 +438,18 @@ impl SchemaLifter<'_> {
         self.open.push((name.clone(), reference.to_owned()));
         format!("#/$defs/{name}")
     }
+}
+
+/// Returns `true` for a pattern as JavaScript writes it, such as `/^[a-z]+$/i`. No text begins behind its first character, or
+/// ends before its last one.
+fn is_delimited(pattern: &str) -> bool {
+    let flags = |flag: char| flag.is_ascii_lowercase();
+    let inner = pattern
+        .strip_prefix('/')
+        .and_then(|rest| rest.trim_end_matches(flags).strip_suffix('/'));
+    inner.is_some_and(|inner| {
+        inner.starts_with('^') || (inner.ends_with('$') && !inner.ends_with("\\$"))
+    })
 }
 
 /// Makes texts of the values that are listed for a text: in YAML `1.10` and `true` are none without quotes, and no value would
@@ -498,6 +513,16 @@ pub(super) fn can_be_shown(value: &Value) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_pattern_between_slashes_is_known() {
+        for pattern in ["/^[a-z]+$/i", "/^a/", "/a$/gu"] {
+            assert!(is_delimited(pattern), "{pattern}");
+        }
+        for pattern in ["^/a/$", "/a/b", "/a\\$/", "^/^$/x1", "/", "//", ""] {
+            assert!(!is_delimited(pattern), "{pattern}");
+        }
+    }
 
     #[test]
     fn values_that_are_listed_for_a_text_are_texts() {
