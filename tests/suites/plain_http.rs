@@ -100,6 +100,15 @@ async fn a_tool_answers_as_over_mcp_and_what_is_wrong_is_a_problem() {
         "Oslo Gardermoen Airport"
     );
 
+    // A call without what its query says would be another one.
+    for (path, expected) in [
+        ("list_airports?country=NO", 400),
+        ("list_airports?from=here", 200),
+    ] {
+        let (status, answer) = rest.post(path, json!({"limit": 2})).await;
+        assert_eq!(status, expected, "{path}: {answer}");
+    }
+
     let (status, problem) = rest.post("lookup_airport", json!({"iata": "osl"})).await;
     let over_mcp = mcp.call("lookup_airport", json!({"iata": "osl"})).await;
     assert_eq!(

@@ -247,7 +247,14 @@ async fn arguments(
                 |tool| of_query(tool.checks().schema(), query),
             )))
         }
-        (&Method::POST, _) => {
+        (&Method::POST, tool) => {
+            if let Some(name) = tool.and_then(|tool| find_query_argument(tool, head)) {
+                let why = format!(
+                    "the arguments of a POST are its body, and the query has `{}`",
+                    shorten(&name, 64)
+                );
+                return Err(closing(refusal(&RpcError::refused(400, why))));
+            }
             let has_no_body = !head.headers.contains_key(header::TRANSFER_ENCODING)
                 && head
                     .headers
@@ -278,6 +285,15 @@ async fn arguments(
         }
         _ => Err(not_allowed("POST, OPTIONS")),
     }
+}
+
+/// Returns the first name in the query that is one of the tool's arguments: without them the call would be another one.
+fn find_query_argument(tool: &CatalogueTool, head: &Parts) -> Option<String> {
+    let query = head.uri.query()?;
+    let arguments = tool.checks().schema()["properties"].as_object()?;
+    form_urlencoded::parse(query.as_bytes())
+        .map(|(name, _)| name.into_owned())
+        .find(|name| arguments.contains_key(name))
 }
 
 /// Reads a query as arguments. Each name is looked up in the schema; the tool refuses one that is not there.
