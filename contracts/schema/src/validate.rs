@@ -234,13 +234,17 @@ impl ArgumentValidator {
                 let meets = |value: &Value| self.checker.is_valid_text(value, raw);
                 let mut is_valid =
                     meets(&value) || absent::leave_out(&self.schema, &mut value) && meets(&value);
+                let mut faults = Vec::new();
                 if is_valid && self.has_digits {
-                    is_valid = !digits::to_numbers(&self.schema, &mut value) || meets(&value);
+                    let texts = digits::to_numbers(&self.schema, &mut value);
+                    is_valid = texts.out_of_range.is_empty();
+                    is_valid &= !texts.are_found || meets(&value);
                     is_valid &= !budget::is_spent();
+                    faults.extend(texts.out_of_range.into_iter().map(out_of_range));
                 }
                 match (is_valid, value) {
                     (true, Value::Object(map)) => self.settled(map),
-                    (_, value) => Err(self.explain(Some(value), Vec::new())),
+                    (_, value) => Err(self.explain(Some(value), faults)),
                 }
             }
             // A schema that takes other things than objects is not one for arguments.
@@ -392,6 +396,15 @@ impl ArgumentValidator {
         self.exemplified()
             .example(&self.schema)
             .filter(|example| self.checker.is_valid(example))
+    }
+}
+
+/// Returns the fault of a text of digits whose number no 64 bits hold.
+fn out_of_range(path: String) -> JsonError {
+    JsonError {
+        path,
+        message: "an integer that 64 bits do not hold".to_owned(),
+        fault: JsonFault::NumberOutOfRange,
     }
 }
 

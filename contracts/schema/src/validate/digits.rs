@@ -6,7 +6,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::budget;
+use super::{ERRORS_MAX, budget};
 use crate::{json, keyword::REF, reference, walk};
 
 /// Digits of the largest integers of 64 bits, with and without a sign.
@@ -125,12 +125,48 @@ fn has_text_form(schema: &Map<String, Value>) -> bool {
     arms.iter().any(|arm| of_type("integer", arm)) && arms.iter().any(is_digits)
 }
 
-/// Turns the texts into numbers where the schema has both forms; `true` if there was one.
-pub(super) fn to_numbers(root: &Value, value: &mut Value) -> bool {
-    within(root, root, value, 0)
+/// What became of texts that have a second form.
+#[derive(Default)]
+pub(super) struct DigitTexts {
+    /// Some became numbers.
+    pub(super) are_found: bool,
+    /// The places of those whose number no 64 bits hold.
+    pub(super) out_of_range: Vec<String>,
+    /// The place that is looked at.
+    path: String,
 }
 
-fn within(root: &Value, schema: &Value, value: &mut Value, depth: usize) -> bool {
+impl DigitTexts {
+    fn refuse(&mut self) {
+        if self.out_of_range.len() < ERRORS_MAX && !self.out_of_range.contains(&self.path) {
+            self.out_of_range.push(self.path.clone());
+        }
+    }
+
+    /// Looks at a member or an item of the place.
+    fn inside(&mut self, name: &str, look: impl FnOnce(&mut Self) -> bool) -> bool {
+        let length = self.path.len();
+        json::push_pointer(&mut self.path, name);
+        let found = look(self);
+        self.path.truncate(length);
+        found
+    }
+}
+
+/// Turns the texts into numbers where the schema has both forms.
+pub(super) fn to_numbers(root: &Value, value: &mut Value) -> DigitTexts {
+    let mut texts = DigitTexts::default();
+    texts.are_found = within(root, root, value, 0, &mut texts);
+    texts
+}
+
+fn within(
+    root: &Value,
+    schema: &Value,
+    value: &mut Value,
+    depth: usize,
+    texts: &mut DigitTexts,
+) -> bool {
     let found = reference::resolve(root, schema);
     let Some(schema) = found.filter(|_| depth <= 2 * json::DEPTH_MAX && budget::take(1)) else {
         return false;
@@ -139,8 +175,18 @@ fn within(root: &Value, schema: &Value, value: &mut Value, depth: usize) -> bool
         return false;
     };
     if has_text_form(rules) {
-        let number = value.as_str().and_then(number);
-        return number.map(|number| *value = number).is_some();
+        let Some(text) = value.as_str() else {
+            return false;
+        };
+        match number(text) {
+            Some(number) => {
+                *value = number;
+                return true;
+            }
+            None if are_digits(text) => texts.refuse(),
+            None => {}
+        }
+        return false;
     }
     let mut found = false;
     match value {
@@ -149,13 +195,18 @@ fn within(root: &Value, schema: &Value, value: &mut Value, depth: usize) -> bool
             let others = rules.get("additionalProperties");
             for (name, member) in members {
                 let own = properties.and_then(|all| all.get(name)).or(others);
-                found |= own.is_some_and(|own| within(root, own, member, depth + 1));
+                found |= own.is_some_and(|own| {
+                    texts.inside(name, |texts| within(root, own, member, depth + 1, texts))
+                });
             }
         }
         Value::Array(items) => {
             let of = rules.get("items");
-            for item in items {
-                found |= of.is_some_and(|of| within(root, of, item, depth + 1));
+            for (index, item) in items.iter_mut().enumerate() {
+                found |= of.is_some_and(|of| {
+                    let name = index.to_string();
+                    texts.inside(&name, |texts| within(root, of, item, depth + 1, texts))
+                });
             }
         }
         _ => {}
@@ -164,7 +215,7 @@ fn within(root: &Value, schema: &Value, value: &mut Value, depth: usize) -> bool
         let arms = rules.get(keyword).and_then(Value::as_array);
         for arm in arms.into_iter().flatten() {
             if keyword == "allOf" || may_be_meant(root, arm, value) {
-                found |= within(root, arm, value, depth + 1);
+                found |= within(root, arm, value, depth + 1, texts);
             }
         }
     }
@@ -188,6 +239,11 @@ fn may_be_meant(root: &Value, arm: &Value, value: &Value) -> bool {
         property.get("const").is_none_or(|only| only == member)
             && listed.is_none_or(|values| values.contains(member))
     })
+}
+
+fn are_digits(text: &str) -> bool {
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 fn number(digits: &str) -> Option<Value> {
@@ -234,12 +290,17 @@ mod tests {
             "id": "1234567890123456789", "ids": ["18446744073709551615", 7], "few": "3", "name": "12", "inner": { "n": "-9" },
             "owner": "7", "either": "8",
         });
-        assert!(to_numbers(&schema, &mut value));
+        let texts = to_numbers(&schema, &mut value);
+        assert!(texts.are_found && texts.out_of_range.is_empty());
         let numbers = json!({
             "id": 1234567890123456789_i64, "ids": [u64::MAX, 7], "few": "3", "name": "12", "inner": { "n": -9 },
             "owner": 7, "either": "8",
         });
         assert_eq!(value, numbers);
-        assert!(!to_numbers(&schema, &mut json!({ "id": 5 })));
+        assert!(!to_numbers(&schema, &mut json!({ "id": 5 })).are_found);
+        let mut value =
+            json!({ "ids": [1, "18446744073709551616"], "inner": { "n": "-9999999999999999999" } });
+        let texts = to_numbers(&schema, &mut value);
+        assert_eq!(texts.out_of_range, ["/ids/1", "/inner/n"]);
     }
 }
