@@ -1,5 +1,6 @@
 //! Reads answers: status codes become our errors, and bodies must be JSON if that was promised.
 
+mod charset;
 pub(crate) mod lenient;
 pub(crate) mod record;
 
@@ -11,6 +12,15 @@ use weir_plugin_sdk::{Error, clock, http};
 
 use crate::settings::{RestSettings, ServiceErrors};
 use crate::words;
+
+/// Sends a request. What the service answers in a charset that is known is UTF-8 then.
+pub(crate) fn send(request: &http::Request) -> Result<http::Response, Error> {
+    let mut response = http::send(request)?;
+    if let Some(text) = charset::decode_body(&response) {
+        response.body = text.into_bytes();
+    }
+    Ok(response)
+}
 
 /// Returns the answer's body, or the error its status means. The caller interprets `not_found`, since it knows whether
 /// it asked for a record or a list.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use weir_plugin_sdk::serde_json::{self, Map, Value as Json, value::RawValue};
 use weir_plugin_sdk::shape::{Operation, Param};
 use weir_plugin_sdk::value::{Datetime, INTEGER_MAX, Zone, is_date};
-use weir_plugin_sdk::{Error, Field, Shape, Type, http, matches};
+use weir_plugin_sdk::{Error, Field, Shape, Type, matches};
 
 use crate::answer;
 use crate::answer::record::{RecordMembers, not_a_record, record_members, value_fault};
@@ -227,7 +227,7 @@ fn kind(values: &[&RawValue]) -> (Type, &'static str) {
 }
 
 fn documented(settings: &RestSettings, openapi: &OpenApi) -> Result<Vec<Field>, Error> {
-    let response = http::send(&request(settings, "GET", openapi.path.clone()))?;
+    let response = answer::send(&request(settings, "GET", openapi.path.clone()))?;
     let document: Json = serde_json::from_slice(answer::checked(&response)?)
         .map_err(|_| Error::upstream_error("The OpenAPI document is not JSON."))?;
     let schema = document

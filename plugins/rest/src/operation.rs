@@ -36,7 +36,7 @@ pub(crate) fn call(rest: &RestAdapter, change: &Change) -> Result<String, Error>
         .get("params")
         .and_then(Json::as_object)
         .unwrap_or(&none);
-    let response = http::send(&filled(rest, operation, given)?)?;
+    let response = answer::send(&filled(rest, operation, given)?)?;
     let body = answer::checked(&response).map_err(|error| refused(operation, given, error))?;
     let capabilities = &rest.shape.capabilities;
     let returns = capabilities

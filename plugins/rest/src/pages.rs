@@ -146,7 +146,7 @@ impl<'a> ListPages<'a> {
             ));
         }
         self.read += 1;
-        let response = http::send(&self.request(&position))?;
+        let response = answer::send(&self.request(&position))?;
         let body = match answer::checked(&response) {
             Err(_) if self.is_behind_the_last(&response, None) => return Ok(None),
             Err(error)

@@ -6,9 +6,7 @@ use weir_plugin_sdk::matches::Matcher;
 use weir_plugin_sdk::order::{bad_cursor, compare, decode_cursor, encode_cursor, total_order};
 use weir_plugin_sdk::records::Records;
 use weir_plugin_sdk::serde_json::{self, Map, json, value::RawValue};
-use weir_plugin_sdk::{
-    Comparison, Error, Field, Order, Page, Query, Shape, Type, Value, http, progress,
-};
+use weir_plugin_sdk::{Comparison, Error, Field, Order, Page, Query, Shape, Type, Value, progress};
 
 use crate::answer::record::{RecordMembers, inside_record, not_a_record};
 use crate::pages::ListPages;
@@ -93,7 +91,7 @@ pub(crate) fn one(
     let Some(path) = path(&get.path, key)? else {
         return Ok(None);
     };
-    let response = http::send(&request(
+    let response = answer::send(&request(
         &rest.settings,
         get.method.as_deref().unwrap_or("GET"),
         path,

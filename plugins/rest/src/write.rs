@@ -80,7 +80,7 @@ fn update(rest: &RestAdapter, change: &Change) -> Result<String, Error> {
     {
         request.headers.push(("if-match".to_owned(), version));
     }
-    let response = http::send(&request)?;
+    let response = answer::send(&request)?;
     match answered(rest, &response, &update.record)? {
         Some(values) => Ok(render_record(rest, &values)),
         None => {
@@ -151,7 +151,7 @@ fn send(
     path: String,
     body: Option<&RawValue>,
 ) -> Result<http::Response, Error> {
-    http::send(&with_body(rest, method, path, body))
+    answer::send(&with_body(rest, method, path, body))
 }
 
 fn with_body(
