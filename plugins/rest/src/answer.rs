@@ -173,20 +173,31 @@ fn retry_after_ms(response: &http::Response) -> Option<u32> {
     Some(u32::try_from(wait).unwrap_or(u32::MAX))
 }
 
-/// Reads `Sun, 06 Nov 1994 08:49:37 GMT`, the one form that is sent today.
+/// Reads `Sun, 06 Nov 1994 08:49:37 GMT`, and the two forms that HTTP had before: `Sunday, 06-Nov-94 08:49:37 GMT` and
+/// `Sun Nov  6 08:49:37 1994`.
 fn http_date_ms(text: &str) -> Option<u64> {
-    let mut parts = text.split_once(", ")?.1.split(' ');
+    let date = match text.split_once(", ") {
+        Some((_, date)) => date.replace('-', " "),
+        None => {
+            let parts: Vec<&str> = text.split_ascii_whitespace().collect();
+            let [_, month, day, time, year] = parts[..] else {
+                return None;
+            };
+            format!("{day} {month} {year} {time}")
+        }
+    };
+    let mut parts = date.split(' ');
     let day: i64 = parts.next()?.parse().ok()?;
     let months = [
         "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
     ];
     let name = parts.next()?;
     let month = months.iter().position(|month| *month == name)? as i64 + 1;
-    let year: i64 = parts
-        .next()?
-        .parse()
-        .ok()
-        .filter(|year| (1970..=9999).contains(year))?;
+    let year = match parts.next()?.parse::<i64>().ok()? {
+        year @ 70..=99 => 1900 + year,
+        year @ 0..70 => 2000 + year,
+        year => Some(year).filter(|year| (1970..=9999).contains(year))?,
+    };
     let mut time = parts
         .next()?
         .split(':')
@@ -221,6 +232,11 @@ mod tests {
             http_date_ms("Thu, 29 Feb 2024 00:00:00 GMT"),
             Some(1_709_164_800_000)
         );
-        assert_eq!(http_date_ms("tomorrow"), None);
+        for same in ["Sunday, 06-Nov-94 08:49:37 GMT", "Sun Nov  6 08:49:37 1994"] {
+            assert_eq!(http_date_ms(same), Some(784_111_777_000), "{same}");
+        }
+        for none in ["tomorrow", "Sun, 06 Nov 1066 08:49:37 GMT", "a b c d e"] {
+            assert_eq!(http_date_ms(none), None, "{none}");
+        }
     }
 }
