@@ -130,6 +130,7 @@ class Tool:
     """A function as a tool. It can still be called as the function."""
 
     def __init__(self, function, name, title, description, requests, hints, task=False):
+        _refuse_other_than_functions(function)
         self.function, self.requests = function, requests
         self.__doc__ = function.__doc__
         docs = schema.Docs(function.__doc__)
@@ -148,10 +149,7 @@ class Tool:
                 raise TypeError(f"{function.__name__}: `{parameter.name}` has no type; write `{parameter.name}: str`")
             self.parameters.append(
                 schema.Parameter(parameter.name, hint, parameter.default, docs.parameters.get(parameter.name)))
-        returned = hinted.get("return")
-        self.returns = None if returned in (None, type(None)) or schema.is_answer(returned, Answer) else returned
-        if schema.is_answer(returned, Answer) and typing.get_args(returned):
-            self.returns = typing.get_args(returned)[0]
+        self.returns = _value_hint(hinted.get("return"))
         self.definition = {"name": name or function.__name__}
         if title or docs.title:
             self.definition["title"] = title or docs.title
@@ -162,8 +160,8 @@ class Tool:
             writer = schema.Writer("output", f"{function.__name__}: the answer: ")
             try:
                 self.definition["outputSchema"] = writer.whole(schema.present(self.returns))
-            except TypeError as error:
-                raise TypeError(f"{writer.place}{error}") from None
+            except (TypeError, RecursionError) as error:
+                raise TypeError(f"{writer.place}{schema.fault(error)}") from None
         annotations = {HINTS[hint]: value for hint, value in hints.items() if value is not None}
         if annotations:
             self.definition["annotations"] = annotations
@@ -215,17 +213,53 @@ class Tool:
             _log.write("error", f"The value is left out of the answer: {fault}", LOG_ONLY)
 
 
+def _refuse_other_than_functions(function):
+    if not inspect.isroutine(function) and not inspect.isclass(function):
+        raise TypeError(f"`{function!r}` is not a function: `@tool` is written above one, with its options by their names")
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise TypeError(f"{function.__name__}: a tool answers once: `return` a list in place of each `yield`")
+
+
+def _value_hint(returned):
+    """The type of the value that a tool answers: that of an `Answer`, and without the questions that it may ask; None if there is none."""
+    if returned in (None, type(None), Question):
+        return None
+    if schema.is_answer(returned, Answer):
+        return next(iter(typing.get_args(returned)), None)
+    arms = schema.arms(returned)
+    if not any(arm is Question or schema.is_answer(arm, Answer) for arm in arms):
+        return returned
+    values = [hint for hint in map(_value_hint, arms) if hint is not None]
+    if values and type(None) in arms:
+        values.append(type(None))
+    return typing.Union[tuple(values)] if values else None
+
+
 def _hinted(function):
     """The types by name. Where they are texts, as after `from __future__ import annotations`, their names are looked up now."""
     try:
         return typing.get_type_hints(function, include_extras=True)
-    except NameError as error:
-        for name, hint in function.__annotations__.items():
-            if isinstance(hint, str) and error.name in re.findall(r"\w+", hint):
-                place = "the answer" if name == "return" else f"`{name}`"
-                raise TypeError(
-                    f"{function.__name__}: {place}: there is no `{error.name}`; import it, and not for type checkers alone") from None
+    except Exception:
+        names = getattr(inspect.unwrap(function), "__globals__", {})
+        for name, hint in _annotations(function).items():
+            place = f"{function.__name__}: {'the answer' if name == 'return' else f'`{name}`'}"
+            try:
+                typing.get_type_hints(types.SimpleNamespace(__annotations__={name: hint}), names, include_extras=True)
+            except NameError as error:
+                raise TypeError(f"{place}: there is no `{error.name}`; import it, and not for type checkers alone") from None
+            except Exception as error:
+                raise TypeError(f"{place}: `{hint}` is no type: {error}") from None
         raise
+
+
+def _annotations(function):
+    """The annotations as they are written. From Python 3.14 on they are read late, and a name that there is not is met here."""
+    try:
+        return function.__annotations__
+    except Exception:
+        import annotationlib
+
+        return annotationlib.get_annotations(function, format=annotationlib.Format.STRING)
 
 
 def _finish(coroutine):
@@ -247,7 +281,7 @@ def tool(function=None, *, name=None, title=None, description=None, read_only=No
     hints = {"read_only": read_only, "destructive": destructive, "idempotent": idempotent, "open_world": open_world}
 
     def make(function):
-        return Tool(function, name, title, description, list(requests), hints, task)
+        return Tool(function, name, title, description, [requests] if isinstance(requests, str) else list(requests), hints, task)
 
     return make if function is None else make(function)
 

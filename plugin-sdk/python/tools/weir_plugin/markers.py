@@ -127,10 +127,14 @@ def _apply(schema, attribute, value, name):
     kind = schema.get("type")
     kind = kind[0] if isinstance(kind, list) else kind
     if attribute in _WORDS:
+        if attribute != "examples" and not isinstance(value, str):
+            raise TypeError(f"`{name}` is a text, and not `{value!r}`")
         schema[_WORDS[attribute]] = value
     elif attribute in ("min_length", "max_length", "min_items", "max_items"):
         if kind not in _LENGTHS:
             raise TypeError(f"`{name}` is for texts, lists, sets and dicts, not for {schema}")
+        if not isinstance(value, int) or value < 0:
+            raise TypeError(f"`{name}` is a length, a whole number from 0, and not `{value!r}`")
         schema[_LENGTHS[kind][attribute.startswith("max")]] = _number(value, name)
     elif attribute in _NUMBERS:
         if kind not in ("integer", "number"):

@@ -20,13 +20,51 @@ _MISSING = inspect.Parameter.empty
 _TYPES = {str: "string", int: "integer", bool: "boolean", type(None): "null"}
 
 
+# Names of a type, as `type Price = float` makes them from Python 3.12 on.
+_ALIASES = (typing.TypeAliasType,) if hasattr(typing, "TypeAliasType") else ()
+# What `typing` calls the types that hold others, where they are written without these.
+_CONTAINERS = [
+    (typing.List, list), (typing.Dict, dict), (typing.Tuple, tuple), (typing.Set, set), (typing.FrozenSet, frozenset),
+    (typing.Sequence, collections.abc.Sequence), (typing.Mapping, collections.abc.Mapping),
+]
+
+
 def bare(hint):
-    """Without its markers."""
-    return typing.get_args(hint)[0] if typing.get_origin(hint) is typing.Annotated else hint
+    """Without its markers, and the type itself in place of a name for it."""
+    while (inner := _named(hint)) is not hint:
+        hint = inner
+    return next((kind for name, kind in _CONTAINERS if hint is name), hint)
 
 
 def markers_of(hint):
-    return typing.get_args(hint)[1:] if typing.get_origin(hint) is typing.Annotated else ()
+    """Those of the type and of each name for it: the outermost last."""
+    found = ()
+    while (inner := _named(hint)) is not hint:
+        if typing.get_origin(hint) is typing.Annotated:
+            found = (*typing.get_args(hint)[1:], *found)
+        hint = inner
+    return found
+
+
+def _named(hint):
+    """What a name or markers are for; any other type as it is."""
+    if typing.get_origin(hint) is typing.Annotated:
+        return typing.get_args(hint)[0]
+    if isinstance(hint, typing.NewType):
+        return hint.__supertype__
+    return hint.__value__ if isinstance(hint, _ALIASES) else hint
+
+
+def arms(hint):
+    """The types that a union is of; none of any other type."""
+    return typing.get_args(bare(hint)) if _is_union(bare(hint)) else ()
+
+
+def fault(error):
+    """The words of an error about a type."""
+    if isinstance(error, RecursionError):
+        return "a type inside itself is a dataclass or a TypedDict: write `Any` in place of another"
+    return str(error)
 
 
 def _is_union(hint):
@@ -41,8 +79,8 @@ def present(hint):
     """The type without None beside it."""
     if not is_optional(hint):
         return hint
-    arms = tuple(arm for arm in typing.get_args(bare(hint)) if arm is not type(None))
-    inner = arms[0] if len(arms) == 1 else typing.Union[arms]
+    kept = tuple(arm for arm in arms(hint) if arm is not type(None))
+    inner = kept[0] if len(kept) == 1 else typing.Union[kept]
     return typing.Annotated[(inner, *markers_of(hint))] if markers_of(hint) else inner
 
 
@@ -115,8 +153,9 @@ class Writer:
             place, self.place = self.place, f"{self.place}`{parameter.name}`: "
             try:
                 schema = self._documented(self.of(present(parameter.hint)), parameter.documented)
-            except TypeError as error:
-                raise TypeError(f"{self.place}{error}") from None
+                json.dumps(schema, allow_nan=False)
+            except (TypeError, ValueError, RecursionError) as error:
+                raise TypeError(f"{self.place}{fault(error)}") from None
             self.place = place
             if parameter.default is _MISSING:
                 required.append(parameter.name)
@@ -129,7 +168,10 @@ class Writer:
         return self._closed(_object(properties, required))
 
     def of(self, hint):
-        return markers.mark(self._plain(bare(hint)), markers_of(hint), self.place)
+        schema = markers.mark(self._plain(bare(hint)), markers_of(hint), self.place)
+        if "examples" in schema:
+            schema["examples"] = plain(schema["examples"])
+        return schema
 
     def _closed(self, schema):
         if self.definitions:
@@ -197,6 +239,8 @@ class Writer:
             return self._model(hint)
         if dataclasses.is_dataclass(hint) or typing.is_typeddict(hint):
             return self._record(hint)
+        if isinstance(hint, typing.ForwardRef):
+            raise TypeError(f"`{hint.__forward_arg__}` is inside itself, as a dataclass or a TypedDict alone can be: write `Any` in its place")
         raise TypeError(
             f"`{getattr(hint, '__name__', hint)}` has no schema; use str, int, float, bool, a list, set, tuple or dict of these, an Enum, a Literal, a "
             "dataclass, a TypedDict, a date or a pydantic model")
@@ -211,6 +255,7 @@ class Writer:
 
     def _choices(self, values, hint):
         words = []
+        values = [_value(each) for each in values]
         for value in values:
             word = _TYPES.get(type(value)) or (
                 "string" if isinstance(value, str) else "integer" if isinstance(value, int) else None)
@@ -235,7 +280,10 @@ class Writer:
                 continue
             # A TypedDict holds a None as it is, and a dataclass leaves it out. The fields of a form know no null.
             may_be_null = typing.is_typeddict(hint) and self.purpose != "form"
-            schema = self._nullable(field.hint) if may_be_null else self.of(present(field.hint))
+            try:
+                schema = self._nullable(field.hint) if may_be_null else self.of(present(field.hint))
+            except TypeError as error:
+                raise TypeError(f"`{field.name}`: {error}") from None
             schema = self._documented(schema, docs.parameters.get(field.name))
             if field.required:
                 required.append(field.name)
@@ -283,7 +331,7 @@ _MADE = object()
 
 def fields(hint):
     """Of a dataclass or a TypedDict."""
-    hinted = typing.get_type_hints(hint, include_extras=True)
+    hinted = _hinted(hint)
     if typing.is_typeddict(hint):
         for name, inner in hinted.items():
             yield Field(name, *_unqualified(inner, name in hint.__required_keys__), _MISSING)
@@ -297,9 +345,17 @@ def fields(hint):
         yield Field(field.name, inner, default is _MISSING and not is_optional(inner), default, field.init)
 
 
+def _hinted(hint):
+    """The types of the fields of a dataclass or a TypedDict, by name."""
+    try:
+        return typing.get_type_hints(hint, include_extras=True)
+    except NameError as error:
+        raise TypeError(f"`{hint.__name__}`: there is no `{error.name}`; write it above the tool, or import it") from None
+
+
 def _refuse_init_vars(hint):
     """Refuses what is given when a value is made and is no field of it: what a caller sends is read into fields."""
-    for name, inner in typing.get_type_hints(hint, include_extras=True).items():
+    for name, inner in _hinted(hint).items():
         if isinstance(inner, dataclasses.InitVar):
             raise TypeError(f"`{name}` is sent and never answered: write a field in place of the `InitVar`")
 
@@ -366,6 +422,8 @@ def read(hint, value):
         return _read_text(lambda text: base64.b64decode(text, validate=True), value, "it is not base64")
     if _is_path(hint):
         return hint(value)
+    if origin is typing.Literal:
+        return next((each for each in arguments if _is_same(_value(each), value)), value)
     if hint in (datetime.datetime, datetime.date, datetime.time):
         return _read_text(hint.fromisoformat, value, f"it is not a {hint.__name__}")
     if origin in (list, collections.abc.Sequence):
@@ -432,7 +490,7 @@ def _is_kind(hint, value, is_closed):
     if _is_union(hint):
         return any(_is_kind(arm, value, is_closed) for arm in arguments)
     if kind is typing.Literal:
-        return any(value == each and isinstance(value, bool) == isinstance(each, bool) for each in arguments)
+        return any(_is_same(_value(each), value) for each in arguments)
     if isinstance(value, bool):
         return kind is bool
     if dataclasses.is_dataclass(kind) or typing.is_typeddict(kind):
@@ -456,6 +514,16 @@ def _is_kind(hint, value, is_closed):
     if kind in (str, bytes, datetime.datetime, datetime.date, datetime.time) or _is_path(kind):
         return isinstance(value, str)
     return False
+
+
+def _value(each):
+    """What a member of a `Literal` is in JSON: it may be one of an `Enum`."""
+    return each.value if isinstance(each, enum.Enum) else each
+
+
+def _is_same(one, other):
+    """Whether the values of JSON are one. For Python `True` is 1."""
+    return one == other and isinstance(one, bool) == isinstance(other, bool)
 
 
 def _is_record(known, value, is_closed):
