@@ -144,6 +144,7 @@ const TITLE_MAX = 200;
  */
 export const tool = (given) => {
   const { name, title, description, parameters = {}, returns, run, requests = [], task, ...hints } = given;
+  refuseOtherThanFunctions(name, run);
   const known = ["readOnly", "destructive", "idempotent", "openWorld"];
   for (const hint of Object.keys(hints)) {
     if (!known.includes(hint)) throw new TypeError(`\`${hint}\` is not an option of a tool; it has ${known.join(", ")}, task`);
@@ -162,6 +163,18 @@ export const tool = (given) => {
   const cli = Object.entries(parameters).filter(([, type]) => Object.keys(type.cli).length > 0);
   if (cli.length > 0) definition.cli = { parameters: Object.fromEntries(cli.map(([of, type]) => [of, type.cli])) };
   return { definition, parameters, returns, run, requests };
+};
+
+/** What a call begins has ended when it returns: nothing could wake a function that waits. */
+const refuseOtherThanFunctions = (name, run) => {
+  if (typeof run !== "function") throw new TypeError(`\`${name}\` has no function: write \`run: (given) => …\``);
+  const kind = run.constructor?.name;
+  if (kind === "AsyncFunction") {
+    throw new TypeError(`\`${name}\` is async: what a plugin calls has answered before it returns; leave out \`async\`, and each \`await\``);
+  }
+  if (kind === "GeneratorFunction" || kind === "AsyncGeneratorFunction") {
+    throw new TypeError(`\`${name}\` yields, and a tool answers once: \`return\` a list`);
+  }
 };
 
 const paragraphs = (description) => {
