@@ -192,7 +192,14 @@ const paragraphs = (description) => {
 export class Refusal extends Error {
   constructor(reason, sentence, { field, retryAfterMs, details } = {}) {
     super(sentence);
-    Object.assign(this, { reason, field, retryAfterMs, details });
+    for (const [what, text] of Object.entries({ reason, sentence, field: field ?? "" })) {
+      if (typeof text !== "string") throw new TypeError(`the ${what} of a refusal is a text, and not ${shown(text)}`);
+    }
+    if (retryAfterMs != null && !(retryAfterMs >= 0 && retryAfterMs < 2 ** 32)) {
+      throw new RangeError(`\`retryAfterMs\` is from 0 to ${2 ** 32 - 1}, and not ${shown(retryAfterMs)}`);
+    }
+    const wait = retryAfterMs == null ? undefined : Math.ceil(Number(retryAfterMs));
+    Object.assign(this, { reason, field: field ?? undefined, retryAfterMs: wait, details });
   }
 }
 export const refuse = (reason, sentence, more) => {
@@ -249,20 +256,40 @@ export class Context {
     log.info(message);
   }
   progress(done, total, message = "") {
-    progressOf.report(done, total, message);
+    progressOf.report(done, total, shown(message));
   }
 }
 
 // ---- what the outside world offers ----
 
-export const log = {
-  debug: (message) => logOf.write("debug", message, undefined),
-  info: (message) => logOf.write("info", message, undefined),
-  warn: (message) => logOf.write("warn", message, undefined),
-  error: (message) => logOf.write("error", message, undefined),
+/** As a text, which is all that the host takes: with anything else the call would trap, and a trap says nothing. */
+const shown = (value) => {
+  if (typeof value === "string") return value;
+  try {
+    const plain = typeof value === "object" && value !== null && !(value instanceof Error);
+    return (plain && json(value)) || String(value);
+  } catch {
+    return "what has no text";
+  }
 };
+/** As bytes, for the same reason. */
+const bytesOf = (value, what) => {
+  if (value === undefined || value instanceof Uint8Array || Array.isArray(value)) return value;
+  throw new TypeError(`${what} is bytes: write \`new Uint8Array(…)\``);
+};
+const write = (level) => (message) => logOf.write(level, shown(message), undefined);
+export const log = { debug: write("debug"), info: write("info"), warn: write("warn"), error: write("error") };
 /** A caller who listens to the log does not hear a line with this field. */
 const LOG_ONLY = JSON.stringify({ "weir.log_only": true });
+/** Whether the plugin runs; while it is built there is no log. */
+let isRunning = false;
+const print = (level) => (...values) => {
+  if (isRunning) logOf.write(level, values.map(shown).join(" "), LOG_ONLY);
+};
+/** What libraries print may hold a secret, so that no caller hears it. */
+globalThis.console ??= {
+  trace: print("debug"), debug: print("debug"), log: print("info"), info: print("info"), warn: print("warn"), error: print("error"),
+};
 export const clock = { nowMs: () => Number(clockOf.nowMs()) };
 export const random = { bytes: (length) => randomOf.bytes(length) };
 /** How many rows a query answers where its author names no limit. */
@@ -291,7 +318,7 @@ export const sql = {
 };
 export const http = {
   send: ({ connection, method = "GET", path = "/", query = [], headers = [], body }) =>
-    httpOf.send({ connection, method, path, query, headers, body }),
+    httpOf.send({ connection, method, path, query, headers, body: bytesOf(body, "a body") }),
 };
 export const files = {
   read: (root, path, offset = 0, length = 1 << 20) => filesOf.read(root, path, BigInt(offset), length),
@@ -310,6 +337,7 @@ const error = (code, message, more = {}) => ({
 
 /** What is thrown and is no error record would trap, and a trap says nothing: every export is guarded. */
 const guard = (f) => (...args) => {
+  isRunning = true;
   try {
     return f(...args);
   } catch (thrown) {
@@ -334,12 +362,22 @@ const recordOf = (thrown) => {
   return error("internal", "The tool failed; its operator finds the reason in the log.");
 };
 
-const described = (thrown) => {
+const textOf = (thrown) => {
   try {
-    return `${thrown}\n${thrown?.stack ?? ""}`;
+    return `${thrown}`;
   } catch {
     return "what was thrown has no text";
   }
+};
+
+/** How many functions a failure names, the innermost ones. */
+const FRAMES_MAX = 4;
+
+/** The error and where it was thrown, in the author's own files. */
+const described = (thrown) => {
+  const stack = typeof thrown?.stack === "string" ? thrown.stack.split("\n") : [];
+  const frames = stack.filter((line) => /^\s+at /.test(line) && !line.includes("/sdk/weir.js:") && !line.includes("(native)"));
+  return [textOf(thrown), ...frames.slice(0, FRAMES_MAX)].join("\n");
 };
 
 /** The type to write for a value that none was declared for. */
@@ -373,7 +411,22 @@ const reply = ({ definition, returns }, value) => {
     if (returns.optional) refuse("not_found", "There is nothing of that kind.");
     throw new TypeError(`\`${definition.name}\` returned nothing, against its \`returns\``);
   }
-  return { kind: "complete", value: json(within(returns, plain, leaveOut)), content };
+  return { kind: "complete", value: written(definition, within(returns, plain, leaveOut)), content };
+};
+
+/** The value as JSON, which knows neither functions, nor circles, nor a `BigInt`. */
+const written = ({ name }, value) => {
+  try {
+    return json(value) ?? fail("it is a function, or a symbol");
+  } catch (error) {
+    const named = new TypeError(`what \`${name}\` returned is not JSON: ${error?.message ?? textOf(error)}`);
+    // The place is that of the author's own function, where one has thrown.
+    named.stack = error?.stack ?? named.stack;
+    throw named;
+  }
+};
+const fail = (words) => {
+  throw new TypeError(words);
 };
 
 /** `export const { about, tools } = plugin({ name, version, tools: [deploy] });` */

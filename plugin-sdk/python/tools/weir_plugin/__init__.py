@@ -7,8 +7,12 @@
 """
 
 import inspect
+import io
 import json
+import math
+import os
 import re
+import sys
 import traceback
 import types
 import typing
@@ -44,6 +48,13 @@ class Refusal(Exception):
     """Says no: a reason for programs, a sentence for the caller."""
 
     def __init__(self, reason, sentence, *, field=None, retry_after_ms=None, details=None):
+        for name, text in (("reason", reason), ("sentence", sentence), ("field", "" if field is None else field)):
+            if not isinstance(text, str):
+                raise TypeError(f"the {name} of a refusal is a text, and not {text!r}")
+        if retry_after_ms is not None:
+            if not 0 <= retry_after_ms < 2**32:
+                raise ValueError(f"`retry_after_ms` is from 0 to {2**32 - 1}, and not {retry_after_ms!r}")
+            retry_after_ms = math.ceil(retry_after_ms)
         super().__init__(sentence)
         self.reason, self.sentence, self.field = reason, sentence, field
         self.retry_after_ms, self.details = retry_after_ms, details
@@ -102,11 +113,11 @@ class Context:
 
     def log(self, message, level="info"):
         if _log:
-            _log.write(level, message, None)
+            _log.write(level, _sendable(message), None)
 
     def progress(self, done, total=None, message=""):
         if _log:
-            _progress.report(float(done), None if total is None else float(total), message)
+            _progress.report(float(done), None if total is None else float(total), _sendable(message))
 
 
 class sql:
@@ -201,7 +212,10 @@ class Tool:
             if schema.is_optional(self.returns):
                 raise Refusal("not_found", "There is nothing of that kind.")
             raise TypeError(f"`{self.function.__name__}` returned None, against its annotation")
-        return "complete", compact(schema.plain(value)), content, None, None
+        try:
+            return "complete", compact(schema.plain(value)), content, None, None
+        except (TypeError, ValueError, RecursionError) as error:
+            raise TypeError(f"what `{self.function.__name__}` returned is not JSON: {error}") from None
 
     def _leave_value_out(self, hint):
         """Tells of a value that no type was declared for: a tool that only reads fails. Any other answers without the value: what
@@ -313,14 +327,15 @@ def plugin(name, version, *tools):
             return definitions
 
         def call(self, invocation):
-            # An uncaught exception would trap, and a trap says nothing.
+            # An uncaught exception would trap, and a trap says nothing. `sys.exit` raises one too.
             try:
-                return self.answer(invocation)
+                with _printed():
+                    return self.answer(invocation)
             except Err:
                 raise
-            except Exception as error:
+            except BaseException as error:
                 # The text may contain a secret, so it goes to the log alone.
-                _log.write("error", f"The tool failed: {described(error)}", LOG_ONLY)
+                _log.write("error", _sendable(f"The tool failed: {described(error)}"), LOG_ONLY)
                 message = "The tool failed; its operator finds the reason in the log."
                 raise Err(_Error("internal", message, None, None, None)) from None
 
@@ -340,17 +355,95 @@ def plugin(name, version, *tools):
     return About, Tools
 
 
+class _Printed(io.TextIOBase):
+    """Writes what is printed to the log, a line at a time. What libraries print may hold a secret, so that no caller hears it."""
+
+    def __init__(self, level):
+        self.level, self.rest = level, ""
+
+    def writable(self):
+        return True
+
+    def write(self, text):
+        *lines, self.rest = (self.rest + text).split("\n")
+        for line in lines:
+            self.log(line)
+        return len(text)
+
+    def finish(self):
+        self.log(self.rest)
+        self.rest = ""
+
+    def log(self, line):
+        if line.strip():
+            _log.write(self.level, _sendable(line), LOG_ONLY)
+
+
+class _Stream(io.TextIOBase):
+    """The standard output or error of a plugin: the log while a tool runs, and before that the stream of whatever builds it. It takes the
+    place of the stream at once, since a handler of `logging` keeps the one that it finds."""
+
+    def __init__(self, stream, level):
+        self.stream, self.level, self.printed = stream, level, None
+
+    def writable(self):
+        return True
+
+    def write(self, text):
+        return (self.printed or self.stream).write(text)
+
+    def flush(self):
+        if not self.printed:
+            self.stream.flush()
+
+
+class _printed:
+    """Sends what is printed to the log meanwhile."""
+
+    def __enter__(self):
+        for stream in _streams:
+            stream.printed = _Printed(stream.level)
+
+    def __exit__(self, *_):
+        for stream in _streams:
+            stream.printed.finish()
+
+
+_streams = []
+if _log:
+    _streams = [_Stream(sys.stdout, "info"), _Stream(sys.stderr, "warn")]
+    sys.stdout, sys.stderr = _streams
+
+
+# How many functions a failure names, the last ones.
+FRAMES_MAX = 4
+# Functions of the SDK, and of Python's own library.
+_FOREIGN = (os.path.dirname(__file__), os.path.dirname(os.__file__))
+
+
 def described(error):
-    """The exception and the functions it came through. Their lines are not read, nor is the exception it was raised in formatted:
-    a component has no files, and looking would trap."""
-    frames = traceback.walk_tb(error.__traceback__)
-    way = " > ".join(f"{frame.f_code.co_name}, line {line}" for frame, line in frames)
+    """The exception, and the author's functions that it came through. Their lines are not read: a component has no files."""
+    frames = [
+        f"{os.path.basename(frame.f_code.co_filename)}, line {line}, in {frame.f_code.co_name}"
+        for frame, line in traceback.walk_tb(error.__traceback__)
+        if not frame.f_code.co_filename.startswith((*_FOREIGN, "<frozen"))
+    ]
     try:
         text = str(error)
     except Exception:
         text = "its text cannot be made"
-    return f"{type(error).__name__}: {text} (in {way})"
+    way = f" ({' > '.join(frames[-FRAMES_MAX:])})" if frames else ""
+    return f"{type(error).__name__}: {text}{way}"
+
+
+def _sendable(text):
+    """As a text that the gateway takes: half of a character would trap."""
+    return str(text).encode("utf-8", "replace").decode()
 
 
 def compact(value):
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    """JSON without spaces. What is no number of JSON, or half of a character, is refused here: given to the gateway, it would trap."""
+    written = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    if not written.isascii():
+        written.encode()
+    return written
