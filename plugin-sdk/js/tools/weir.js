@@ -321,8 +321,8 @@ export const http = {
     httpOf.send({ connection, method, path, query, headers, body: bytesOf(body, "a body") }),
 };
 export const files = {
-  read: (root, path, offset = 0, length = 1 << 20) => filesOf.read(root, path, BigInt(offset), length),
-  replace: (root, path, content, ifVersion) => filesOf.replace(root, path, ifVersion, content),
+  read: (root, path, offset = 0, length = 1 << 20) => filesOf.read(root, path, Number(offset), length),
+  replace: (root, path, content, ifVersion) => filesOf.replace(root, path, ifVersion, bytesOf(content, "the content")),
 };
 
 // ---- the exports of a plugin ----
