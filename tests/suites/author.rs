@@ -6,6 +6,7 @@ mod failures;
 mod models;
 mod parcels;
 mod schemas;
+mod world;
 
 use std::{
     collections::BTreeMap,

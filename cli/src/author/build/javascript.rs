@@ -52,17 +52,10 @@ pub(super) fn build(folder: &PluginProject) -> anyhow::Result<PathBuf> {
         "--js",
         ".weir/build/entry.js",
     ]);
-    // The gateway supports neither the asynchronous interface nor a plugin's own system. Minified code has other lines than
-    // its source, and is no smaller: most of a component is the interpreter.
+    // The gateway does not support the asynchronous interface. Minified code has other lines than its source, and is no
+    // smaller: most of a component is the interpreter.
     componentize
-        .args([
-            "--module-root",
-            ".",
-            "--sync",
-            "--stub-wasi",
-            "--opt-size",
-            "-o",
-        ])
+        .args(["--module-root", ".", "--sync", "--opt-size", "-o"])
         .arg(&built);
     run(&mut componentize, INSTALL_NODE)?;
     Ok(built)

@@ -32,7 +32,6 @@ pub(super) fn build(folder: &PluginProject) -> anyhow::Result<PathBuf> {
         "-w",
         world(folder, "sdk/weir_plugin"),
         "componentize",
-        "--stub-wasi",
         "app",
     ]);
     componentize

@@ -1,0 +1,171 @@
+//! Tests what a language's own library does in a plugin: the clock, chance, what is printed, files, and an end of the program.
+
+use std::fs;
+
+use serde_json::json;
+use weir_tests::{Gateway, Modern};
+
+use super::Desk;
+
+/// A language, where its source lies, and the source. `look` prints, and tells whether the clock and chance are those of the
+/// gateway; `read` reads the file of a root.
+const SOURCES: [(&str, &str, &str); 2] = [
+    (
+        "python",
+        "app.py",
+        r#"
+import datetime
+import logging
+import secrets
+import sys
+import time
+import uuid
+from weir_plugin import files, plugin, tool
+
+print("printed while it is built")
+logging.basicConfig()
+
+@tool
+def look() -> dict[str, bool]:
+    print("a printed word")
+    print("a word of error", file=sys.stderr)
+    logging.warning("a logged word")
+    print("a last word", end="")
+    begun = time.monotonic()
+    return {
+        "now": datetime.datetime.now().timestamp() > 1_750_000_000,
+        "later": time.monotonic() >= begun,
+        "chance": secrets.token_hex() != secrets.token_hex() and uuid.uuid4() != uuid.uuid4(),
+    }
+
+@tool(requests=["files"])
+def read() -> str:
+    return files.read("root", "words.txt", 0, 100).decode()
+
+@tool
+def leave() -> None:
+    sys.exit("a secret word")
+
+@tool
+def load() -> None:
+    import no_such_module
+
+@tool
+def unpack() -> None:
+    open("/words.txt").read()
+
+About, Tools = plugin("world", "0.1.0", look, read, leave, load, unpack)
+"#,
+    ),
+    (
+        "js",
+        "plugin.js",
+        r#"
+import { boolean, files, map, plugin, text, tool } from "./sdk/weir.js";
+console.log("printed while it is built");
+const look = tool({ name: "look", returns: map(boolean()), run() {
+  console.log("a printed word");
+  console.error("a word of error");
+  console.warn("a logged", "word");
+  console.info({ last: "a last word" });
+  const begun = performance.now();
+  return { now: Date.now() > 1_750_000_000_000, later: performance.now() >= begun, chance: Math.random() !== Math.random() };
+} });
+const read = tool({ name: "read", requests: ["files"], returns: text(), run: () =>
+  String.fromCharCode(...files.read("root", "words.txt")) });
+const leave = tool({ name: "leave", run: () => process.exit("a secret word") });
+const load = tool({ name: "load", run: () => require("no_such_module") });
+const unpack = tool({ name: "unpack", requests: ["files"], run: () => void files.replace("root", "words.txt", "a text") });
+export const { about, tools } = plugin({ name: "world", version: "0.1.0", tools: [look, read, leave, load, unpack] });
+"#,
+    ),
+];
+
+/// What the log says of the tools that fail, in the order of the sources.
+const REASONS: [[(&str, &str); 3]; 2] = [
+    [
+        (
+            "leave",
+            "SystemExit: a secret word (app.py, line 32, in leave)",
+        ),
+        (
+            "load",
+            "No module named 'no_such_module' (app.py, line 36, in load)",
+        ),
+        (
+            "unpack",
+            "No such file or directory: '/words.txt' (app.py, line 40, in unpack)",
+        ),
+    ],
+    [
+        ("leave", "process is not defined"),
+        ("load", "require is not defined"),
+        ("unpack", "the content is bytes"),
+    ],
+];
+
+#[tokio::test]
+async fn the_library_of_a_language_works_in_a_plugin() {
+    let desk = Desk::new("world");
+    for ((language, source, text), reasons) in SOURCES.into_iter().zip(REASONS) {
+        let name = &format!("world-{language}");
+        let folder = desk.begin(name, language, "tools");
+        fs::write(folder.join(source), text).expect("the source is written");
+        fs::create_dir(folder.join("files")).expect("a root");
+        fs::write(folder.join("files/words.txt"), "some words").expect("a file");
+        let config = "[connections.root]\nkind = \"files\"\npath = \"files\"\nwrite = true\n[plugins.world]\ndev = true\n\
+                      [plugins.world.grants]\nroot = \"write\"\n";
+        fs::write(folder.join("weir.toml"), config).expect("the configuration is written");
+        desk.succeed(name, &["plugin", "build"]);
+        let gateway = Gateway::start(desk.weir(
+            name,
+            &["serve", "--listen", "127.0.0.1:0", "--log-format", "json"],
+        ));
+        let client = Modern::new(gateway.url());
+        let listen = async |tool: &str| {
+            let meta = json!({ "io.modelcontextprotocol/logLevel": "debug" });
+            client
+                .ask(
+                    "tools/call",
+                    json!({ "name": tool, "arguments": {}, "_meta": meta }),
+                )
+                .await
+        };
+        let looked = listen("look").await;
+        assert_eq!(
+            looked.result()["structuredContent"],
+            json!({ "now": true, "later": true, "chance": true }),
+            "{language}: {looked:?}"
+        );
+        // What a library prints may hold a secret, so the log alone has it.
+        assert_eq!(looked.messages.len(), 1, "{language}: {looked:?}");
+        for printed in [
+            "a printed word",
+            "a word of error",
+            "a logged word",
+            "a last word",
+        ] {
+            gateway.wait_for_log(printed);
+        }
+        let read = client.call("read", json!({})).await;
+        assert_eq!(
+            read["structuredContent"],
+            json!({ "result": "some words" }),
+            "{language}: {read}"
+        );
+        for (tool, reason) in reasons {
+            let answer = listen(tool).await;
+            let reply = &answer.result()["structuredContent"];
+            assert_eq!(
+                reply["code"], "plugin_failed",
+                "{language}: {tool}: {reply}"
+            );
+            assert_eq!(answer.messages.len(), 1, "{language}: {answer:?}");
+            gateway.wait_for_log(reason);
+        }
+        let log = gateway.log();
+        for foreign in ["weir.js", "__init__.py", "printed while"] {
+            assert!(!log.contains(foreign), "{language}: {foreign}: {log}");
+        }
+    }
+}
