@@ -292,6 +292,26 @@ globalThis.console ??= {
 };
 export const clock = { nowMs: () => Number(clockOf.nowMs()) };
 export const random = { bytes: (length) => randomOf.bytes(length) };
+/**
+ * The interpreter keeps the seed of its build, so that `Math.random` drew the same numbers in every instance. Here each draws its own:
+ * xoshiro128**, from a seed of the host's.
+ */
+let seed;
+const drawn = () => {
+  seed ??= new Uint32Array(new Uint8Array(random.bytes(16)).buffer);
+  const turned = Math.imul(seed[1], 5);
+  const word = Math.imul((turned << 7) | (turned >>> 25), 9) >>> 0;
+  const shifted = seed[1] << 9;
+  seed[2] ^= seed[0];
+  seed[3] ^= seed[1];
+  seed[1] ^= seed[2];
+  seed[0] ^= seed[3];
+  seed[2] ^= shifted;
+  seed[3] = (seed[3] << 11) | (seed[3] >>> 21);
+  return word;
+};
+const ofTheBuild = Math.random;
+Math.random = () => (isRunning ? ((drawn() >>> 5) * 2 ** 26 + (drawn() >>> 6)) / 2 ** 53 : ofTheBuild());
 /** How many rows a query answers where its author names no limit. */
 const ROWS_MAX = 1000;
 /** A number of JavaScript holds no whole number beyond 2^53: a rounded key would be that of another row. */

@@ -16,6 +16,7 @@ const SOURCES: [(&str, &str, &str); 2] = [
         r#"
 import datetime
 import logging
+import random
 import secrets
 import sys
 import time
@@ -38,6 +39,10 @@ def look() -> dict[str, bool]:
         "chance": secrets.token_hex() != secrets.token_hex() and uuid.uuid4() != uuid.uuid4(),
     }
 
+@tool
+def draw() -> float:
+    return random.random()
+
 @tool(requests=["files"])
 def read() -> str:
     return files.read("root", "words.txt", 0, 100).decode()
@@ -54,14 +59,14 @@ def load() -> None:
 def unpack() -> None:
     open("/words.txt").read()
 
-About, Tools = plugin("world", "0.1.0", look, read, leave, load, unpack)
+About, Tools = plugin("world", "0.1.0", look, draw, read, leave, load, unpack)
 "#,
     ),
     (
         "js",
         "plugin.js",
         r#"
-import { boolean, files, map, plugin, text, tool } from "./sdk/weir.js";
+import { boolean, files, map, number, plugin, text, tool } from "./sdk/weir.js";
 console.log("printed while it is built");
 const look = tool({ name: "look", returns: map(boolean()), run() {
   console.log("a printed word");
@@ -71,12 +76,13 @@ const look = tool({ name: "look", returns: map(boolean()), run() {
   const begun = performance.now();
   return { now: Date.now() > 1_750_000_000_000, later: performance.now() >= begun, chance: Math.random() !== Math.random() };
 } });
+const draw = tool({ name: "draw", returns: number(), run: () => Math.random() });
 const read = tool({ name: "read", requests: ["files"], returns: text(), run: () =>
   String.fromCharCode(...files.read("root", "words.txt")) });
 const leave = tool({ name: "leave", run: () => process.exit("a secret word") });
 const load = tool({ name: "load", run: () => require("no_such_module") });
 const unpack = tool({ name: "unpack", requests: ["files"], run: () => void files.replace("root", "words.txt", "a text") });
-export const { about, tools } = plugin({ name: "world", version: "0.1.0", tools: [look, read, leave, load, unpack] });
+export const { about, tools } = plugin({ name: "world", version: "0.1.0", tools: [look, draw, read, leave, load, unpack] });
 "#,
     ),
 ];
@@ -86,15 +92,15 @@ const REASONS: [[(&str, &str); 3]; 2] = [
     [
         (
             "leave",
-            "SystemExit: a secret word (app.py, line 32, in leave)",
+            "SystemExit: a secret word (app.py, line 37, in leave)",
         ),
         (
             "load",
-            "No module named 'no_such_module' (app.py, line 36, in load)",
+            "No module named 'no_such_module' (app.py, line 41, in load)",
         ),
         (
             "unpack",
-            "No such file or directory: '/words.txt' (app.py, line 40, in unpack)",
+            "No such file or directory: '/words.txt' (app.py, line 45, in unpack)",
         ),
     ],
     [
@@ -117,6 +123,9 @@ async fn the_library_of_a_language_works_in_a_plugin() {
                       [plugins.world.grants]\nroot = \"write\"\n";
         fs::write(folder.join("weir.toml"), config).expect("the configuration is written");
         desk.succeed(name, &["plugin", "build"]);
+        // Each process has an instance of its own.
+        let drawn = [(); 2].map(|()| desk.succeed(name, &["call", "draw"]));
+        assert_ne!(drawn[0], drawn[1], "{language}");
         let gateway = Gateway::start(desk.weir(
             name,
             &["serve", "--listen", "127.0.0.1:0", "--log-format", "json"],
