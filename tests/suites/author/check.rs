@@ -141,6 +141,9 @@ fn a_fault_in_javascript_has_its_file_and_line() {
         let (code, _, err) = desk.run("lines", &["plugin", "build"]);
         assert_eq!(code, 1, "{expected}: {err}");
         assert!(err.contains(expected), "{expected}: {err}");
+        for foreign in ["(/sdk/weir.js:", "(/.weir/", "Failed to evaluate"] {
+            assert!(!err.contains(foreign), "{expected}: {err}");
+        }
         let (code, out, err) = desk.run("lines", &["plugin", "check", "--once"]);
         assert_eq!(code, 1, "{out}\n{err}");
         assert!(

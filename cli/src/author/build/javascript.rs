@@ -2,9 +2,9 @@
 
 use std::{fs, path::PathBuf};
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 
-use super::{PluginProject, command, run, work, world};
+use super::{PluginProject, command, ended, run, run_and_read, work, world};
 
 /// Imports the plugin and looks for its exports, while the component is made.
 const ENTRY: &str = include_str!("entry.js");
@@ -12,6 +12,9 @@ const ENTRY: &str = include_str!("entry.js");
 const TOOLBOX: &str = r#"{ about: ["about"], tools: ["configure", "definitions", "call"] }"#;
 const ADAPTER: &str =
     r#"{ about: ["about"], collections: ["describe", "configure", "read", "write"] }"#;
+
+/// The bound on the lines of an error in the author's own code.
+const ERROR_LINES_MAX: usize = 5;
 
 const INSTALL_NODE: &str =
     "apt install nodejs npm    (or from https://nodejs.org; version 18 or newer)";
@@ -57,6 +60,64 @@ pub(super) fn build(folder: &PluginProject) -> anyhow::Result<PathBuf> {
     componentize
         .args(["--module-root", ".", "--sync", "--opt-size", "-o"])
         .arg(&built);
-    run(&mut componentize, INSTALL_NODE)?;
+    let (status, written) = run_and_read(&mut componentize, INSTALL_NODE)?;
+    if !status.success() {
+        if let Some(error) = authors_error(&written) {
+            bail!("{error}");
+        }
+        eprint!("{written}");
+        bail!("{}", ended(&componentize, status));
+    }
+    eprint!("{written}");
     Ok(built)
+}
+
+/// Returns an error that was raised while the plugin's modules were read, with the places in the author's own files.
+fn authors_error(written: &str) -> Option<String> {
+    const FRAME: &str = "    at ";
+    const OTHERS: [&str; 2] = ["/sdk/weir.js:", "/.weir/build/entry.js:"];
+    let (_, error) = written.split_once("Failed to evaluate user JavaScript module: ")?;
+    // What was done with the module stands before an error of its own.
+    let error = error
+        .split_once(" module")
+        .and_then(|(_, error)| error.split_once(": Error: "))
+        .map_or(error, |(_, error)| error);
+    let own =
+        |line: &&str| !line.starts_with(FRAME) || !OTHERS.iter().any(|other| line.contains(other));
+    let lines = error.lines().take_while(|line| !line.is_empty());
+    let lines: Vec<&str> = lines.filter(own).take(ERROR_LINES_MAX).collect();
+    Some(lines.join("\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_is_shown_with_the_authors_places_alone() {
+        let of_sdk = "Error: : Failed to evaluate user JavaScript module: Failed to finish JavaScript module evaluation: \
+            Error: `least` is not an option: write `minLength`\n    at make (/sdk/weir.js:29:127)\n    at text (/sdk/weir.js:34:65)\n    \
+            at <anonymous> (/plugin.js:2:46)\n\n";
+        assert_eq!(
+            authors_error(of_sdk).as_deref(),
+            Some(
+                "`least` is not an option: write `minLength`\n    at <anonymous> (/plugin.js:2:46)"
+            )
+        );
+        let syntax = "Error: : Failed to evaluate user JavaScript module: Failed to declare JavaScript module: \
+            Error: Unexpected token ';'\n    at /plugin.js:2:52\n\n";
+        assert_eq!(
+            authors_error(syntax).as_deref(),
+            Some("Unexpected token ';'\n    at /plugin.js:2:52")
+        );
+        let waits = "Error: : Failed to evaluate user JavaScript module: Failed to finish JavaScript module evaluation: \
+            Error blocking on a promise resulted in a dead lock\n";
+        assert_eq!(
+            authors_error(waits).as_deref(),
+            Some(
+                "Failed to finish JavaScript module evaluation: Error blocking on a promise resulted in a dead lock"
+            )
+        );
+        assert_eq!(authors_error("Error: no such world\n"), None);
+    }
 }
