@@ -42,6 +42,7 @@ export function list<T>(items: Type<T, boolean>, options?: ListOptions<T>): Type
 export function set<T>(items: Type<T, boolean>, options?: ListOptions<T>): Type<T[]>;
 export function map<T>(values: Type<T, boolean>, options?: MapOptions<T>): Type<Record<string, T>>;
 export function record<F extends Fields>(fields: F, options?: Options<Values<F>>): Type<Values<F>>;
+export function anyOf<const A extends readonly Type<any, boolean>[]>(types: A, options?: Options<Of<A[number]>>): Type<Of<A[number]>>;
 export function anyOf<T>(types: Type<T, boolean>[], options?: Options<T>): Type<T>;
 /**
  * May be left out; the function gets null then. What is returned so may be null: the whole answers `not_found`, and a field
