@@ -1,4 +1,4 @@
-"""Docstrings as people write them: in Google's style, numpy's and Sphinx's."""
+"""Docstrings as people write them: in Google's style, numpy's, Sphinx's and Epydoc's."""
 
 import inspect
 import re
@@ -17,10 +17,14 @@ _OF_PEOPLE = {
 _NAMES = r"\*{0,2}\w+(?:\s*,\s*\*{0,2}\w+)*"
 _HEAD = re.compile(r"^([A-Za-z][A-Za-z ]*):\s*$")
 _NUMPY_ENTRY = re.compile(rf"^({_NAMES})(?:\s*:.*)?$")
-_SPHINX_PARAMETER = re.compile(r"^:(?:param|parameter|arg|argument|key|keyword)\s+(?:[^:]*\s)?(\*{0,2}\w+)\s*:\s*(.*)$")
+_SPHINX_PARAMETER = re.compile(r"^[:@](?:param|parameter|arg|argument|key|keyword)\s+(?:[^:]*\s)?(\*{0,2}\w+)\s*:\s*(.*)$")
 _SPHINX_OTHER = re.compile(
-    r"^:(?:type|returns?|rtype|raises?|raise|except|exception|yields?|ytype|var|ivar|cvar|vartype|meta)\b[^:]*:")
+    r"^[:@](?:type|returns?|rtype|raises?|raise|except|exception|yields?|ytype|var|ivar|cvar|vartype|meta)\b[^:]*:")
 _LIST_ITEM = re.compile(r"^(?:[-*+•]|\d+[.)]|[^\s:]+:)\s")
+_BULLET = re.compile(r"^[-*+•]\s+")
+# A name in Markdown: `name`, *name* or **name**.
+_MARKED = re.compile(r"^(`{1,2}|\*{1,2})(\w+)\1")
+_SEPARATOR = re.compile(r"^\s*(?::|(?<=\s)(?:--?|–|—)\s)\s*")
 _SENTENCE = re.compile(r"^(.+?[.!?])(?:\s|$)")
 
 
@@ -74,9 +78,12 @@ class Docs:
         return True
 
     def _take_field(self):
-        """The further lines of a field of Sphinx: up to the next one, or to an empty line."""
+        """The further lines of a field of Sphinx: up to the next one, or to an empty line that nothing indented follows."""
         taken = []
-        while self._at < len(self._lines) and self._lines[self._at].strip() and not self._lines[self._at].startswith(":"):
+        while self._at < len(self._lines) and not self._lines[self._at].startswith((":", "@")):
+            rest = (line for line in self._lines[self._at:] if line.strip())
+            if not self._lines[self._at].strip() and not _indent(next(rest, "")):
+                break
             taken.append(self._lines[self._at])
             self._at += 1
         return taken
@@ -98,9 +105,12 @@ class Docs:
             return
         if not is_of_parameters or not indents:
             return
+        # Some write a list, whose items are told apart from those of a text by the first line alone.
+        first = next(line for line in block if line.strip())
+        bullet = _BULLET if _BULLET.match(first.strip()) else re.compile("^")
         names, texts = None, []
         for line in block:
-            entry = _google_entry(line.strip()) if _indent(line) == indents[0] else None
+            entry = _google_entry(bullet.sub("", line.strip())) if _indent(line) == indents[0] else None
             if entry:
                 self._add(names, texts)
                 names, texts = entry[0], [entry[1]]
@@ -148,20 +158,23 @@ def _section(head):
 
 def _google_entry(line):
     """The names and the text of `name (type): text`. The type may hold parentheses."""
+    line = _MARKED.sub(r"\2", line)
     names = re.match(_NAMES, line)
     if not names:
         return None
-    rest = line[names.end():].lstrip()
-    if rest.startswith("("):
+    rest = line[names.end():]
+    if rest.lstrip().startswith("("):
+        rest = rest.lstrip()
         depth = 0
         for at, char in enumerate(rest):
             depth += (char == "(") - (char == ")")
             if depth == 0:
-                rest = rest[at + 1:].lstrip()
+                rest = rest[at + 1:]
                 break
         else:
             return None
-    return (names[0], rest[1:].strip()) if rest.startswith(":") else None
+    separator = _SEPARATOR.match(rest)
+    return (names[0], rest[separator.end():].strip()) if separator else None
 
 
 def _indent(line):
