@@ -38,6 +38,16 @@ pub struct JsonError {
     pub fault: JsonFault,
 }
 
+impl JsonError {
+    /// Returns the message with the place of the value, unless that is the document itself.
+    pub fn placed(&self) -> String {
+        match self.path.is_empty() {
+            true => self.message.clone(),
+            false => format!("{} at {}", self.message, self.path),
+        }
+    }
+}
+
 /// The kinds of faults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JsonFault {
@@ -585,6 +595,15 @@ mod tests {
 
     #[test]
     fn refusals_name_the_place() {
+        let placed = |text: &str| read(text).expect_err(text).placed();
+        assert_eq!(
+            placed("9007199254740993"),
+            "an integer is outside ±(2^53−1)"
+        );
+        assert_eq!(
+            placed("[9007199254740993]"),
+            "an integer is outside ±(2^53−1) at /0"
+        );
         assert_eq!(
             fault(r#"{"a":1,"a":2}"#),
             (JsonFault::DuplicateKey, "/a".into())

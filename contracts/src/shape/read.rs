@@ -27,10 +27,7 @@ impl CollectionShape {
         if text.len() > BYTES_MAX {
             return Err(format!("the shape is larger than {} MiB", BYTES_MAX >> 20));
         }
-        let value = json::read(text).map_err(|error| match error.path.is_empty() {
-            true => error.message,
-            false => format!("{} at {}", error.message, error.path),
-        })?;
+        let value = json::read(text).map_err(|error| error.placed())?;
         let shape: Self = serde_json::from_value(value).map_err(|error| error.to_string())?;
         shape.check()?;
         Ok(shape)

@@ -95,10 +95,7 @@ fn object(text: &str, member: &str) -> Result<Map<String, Value>, CallError> {
     match json::read(text) {
         Ok(Value::Object(members)) => Ok(members),
         Ok(_) => Err(wrong(format!("`params.{member}` must be an object"))),
-        Err(error) => Err(wrong(format!(
-            "`params.{member}`: {} at {}",
-            error.message, error.path
-        ))),
+        Err(error) => Err(wrong(format!("`params.{member}`: {}", error.placed()))),
     }
 }
 

@@ -364,10 +364,7 @@ fn arguments(declared: &[PromptArgument], given: Option<&str>) -> Result<Value, 
         Ok(Value::Object(given)) => given,
         Ok(_) => return Err(wrong("", "`params.arguments` must be an object".to_owned())),
         Err(error) => {
-            return Err(wrong(
-                "",
-                format!("`params.arguments`: {} at {}", error.message, error.path),
-            ));
+            return Err(wrong("", format!("`params.arguments`: {}", error.placed())));
         }
     };
     for (argument, value) in &given {

@@ -57,10 +57,8 @@ fn complete(
     content: Option<&str>,
 ) -> Result<ToolResult, CallError> {
     let text = value.unwrap_or_default();
-    let value = value.map(|value| {
-        json::read(value)
-            .map_err(|error| CallError::output_mismatch(format!("{error} at {}", error.path)))
-    });
+    let value = value
+        .map(|value| json::read(value).map_err(|error| CallError::output_mismatch(error.placed())));
     let value = value.transpose()?;
     let readable = match &value {
         // The text of a string is the string.

@@ -108,10 +108,7 @@ fn read_members(answer: &str) -> Result<(Map<String, Value>, Vec<JsonError>), Ca
         Ok(_) => Err(CallError::output_mismatch(
             "the result is no object".to_owned(),
         )),
-        Err(error) => Err(CallError::output_mismatch(format!(
-            "{} at {}",
-            error.message, error.path
-        ))),
+        Err(error) => Err(CallError::output_mismatch(error.placed())),
     }
 }
 
@@ -141,7 +138,7 @@ fn complete(
     if let Some(structured) = structured.as_deref().filter(|_| !has_text) {
         content.insert(0, blocks::text(structured));
     }
-    notes.extend(odd.iter().map(described));
+    notes.extend(odd.iter().map(JsonError::placed));
     if !notes.is_empty() {
         content.push(blocks::text(&not_passed_on(&notes)));
     }
@@ -177,13 +174,6 @@ fn others(members: &Map<String, Value>) -> Value {
     match others.is_empty() {
         true => Value::Null,
         false => Value::Object(others).to_string().into(),
-    }
-}
-
-fn described(odd: &JsonError) -> String {
-    match odd.path.is_empty() {
-        true => odd.message.clone(),
-        false => format!("{} at {}", odd.message, odd.path),
     }
 }
 
