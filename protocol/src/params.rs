@@ -117,11 +117,13 @@ pub struct RequestMeta<'a> {
 }
 
 impl<'a> GivenParams<'a> {
-    /// Reads the params. Absent ones are empty; the method decides which members must be there.
+    /// Reads the params. Absent ones are empty; the method decides which members must be there. Some clients write the params
+    /// of a list as null, which counts as absent.
     pub fn read(self) -> Result<RequestParams<'a>, RpcError> {
         match self {
             Self::Read(params) => Ok(params),
             Self::Raw(None) => Ok(RequestParams::default()),
+            Self::Raw(Some(params)) if params.get() == "null" => Ok(RequestParams::default()),
             Self::Raw(Some(params)) => RequestParams::read(params),
         }
     }
@@ -268,13 +270,14 @@ mod tests {
     #[test]
     fn what_is_wrong_with_params_is_said_with_the_id() {
         for good in [
+            "null",
             "{}",
             r#"{"_meta":{}}"#,
             r#"{"name":null,"unknown":[{}],"_meta":{"unknown":1}}"#,
         ] {
             assert_eq!(refused(good), None, "{good}");
         }
-        for bad in ["null", "[]", r#"[{},"a"]"#, "1", r#""a""#] {
+        for bad in ["[]", r#"[{},"a"]"#, "1", r#""a""#] {
             assert_eq!(
                 refused(bad).as_deref(),
                 Some("`params` must be an object"),

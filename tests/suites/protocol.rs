@@ -263,6 +263,20 @@ async fn older_revisions_get_what_they_know() {
     );
 }
 
+/// Some clients write the params of a list as null, and would have no tools.
+#[tokio::test]
+async fn params_that_are_null_count_as_absent() {
+    let house = sample::house();
+    let gateway = house.serve();
+    let session = Legacy::open(gateway.url(), client::LEGACY).await;
+    let list = body(&json!(1), "tools/list", &Value::Null);
+    let listed = client::send(session.in_session(list)).await;
+    assert!(listed.result()["tools"].is_array(), "{}", listed.text);
+    let call = body(&json!(2), "tools/call", &Value::Null);
+    let refused = client::send(session.in_session(call)).await;
+    assert!(refused.text.contains("`params.name`"), "{}", refused.text);
+}
+
 #[tokio::test]
 async fn a_contract_is_a_server_of_its_own() {
     let house = sample::house().file(
