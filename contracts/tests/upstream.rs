@@ -644,6 +644,28 @@ fn an_escaped_angle_in_a_pattern_is_the_character() {
     }
 }
 
+/// Clients in JavaScript compile each pattern with the flag `u`, and lose the tool for one that they cannot read.
+#[test]
+fn a_pattern_is_published_as_clients_read_it() {
+    for (pattern, published) in [
+        (r"^\d{3}\-\d{4}$", Some(r"^\d{3}-\d{4}$")),
+        (r"^[a\-z\_]\@\.\\$", Some(r"^[a\-z_]@\.\\$")),
+        (r"^(?:a\ b|c\:d)$", Some(r"^(?:a b|c:d)$")),
+        (r"^(?<year>\d+)$", Some(r"^(?<year>\d+)$")),
+        (r"^(?!x)y", Some(r"^(?!x)y")),
+        (r"(?i)^ab$", None),
+        (r"(?P<year>\d+)", None),
+    ] {
+        let code = json!({ "type": "string", "pattern": pattern });
+        let (contract, notes) = input(&json!({ "type": "object", "properties": { "code": code } }));
+        let schema = contract.tools[0].input_schema.value();
+        let found = schema["properties"]["code"].get("pattern");
+        assert_eq!(found, published.map(Value::from).as_ref(), "{pattern}");
+        let is_told = notes.iter().any(|note| note.contains("left out"));
+        assert_eq!(is_told, published.is_none(), "{pattern}: {notes:?}");
+    }
+}
+
 #[test]
 fn the_root_of_an_input_is_a_plain_object() {
     let (contract, notes) = input(&json!({ "properties": { "a": { "type": "string" } } }));

@@ -191,34 +191,50 @@ pub fn drop_faults(schema: &mut Value) -> bool {
     has_faults
 }
 
-/// Writes `\<` and `\>` in patterns as the characters that they are to JavaScript. To our engine they are ends of a word, and clients
-/// that read patterns strictly refuse them.
+/// Writes patterns as JavaScript reads them with its flag `u`, as JSON Schema advises: clients that compile one of another form
+/// lose the tool, or all tools. A pattern that cannot be written so is left out.
 pub fn plain_patterns(schema: &mut Value, lowered: &mut RewriteReport) {
     let Value::Object(members) = schema else {
         return;
     };
     each_inside_mut(members, &mut |schema| plain_patterns(schema, lowered));
-    if let Some(Value::String(pattern)) = members.get_mut("pattern")
-        && let Some(plain) = without_escaped_angles(pattern)
-    {
+    let Some(Value::String(pattern)) = members.get_mut("pattern") else {
+        return;
+    };
+    if let Some(plain) = without_needless_escapes(pattern) {
         *pattern = plain;
-        lowered.tell("`\\<` and `\\>` in patterns are written `<` and `>`");
+        lowered.tell("characters in patterns lose a backslash that they do not need, such as `\\<` and `\\-`");
+    }
+    if !crate::validate::is_pattern(pattern) {
+        members.shift_remove("pattern");
+        lowered.tell("patterns that are not of JSON Schema are left out, and the server alone judges by them");
     }
 }
 
-/// Returns the pattern with `<` and `>` as they are, if one has a backslash in front.
-fn without_escaped_angles(pattern: &str) -> Option<String> {
+/// Returns the pattern without the backslashes that JavaScript refuses, if there are any. In a class `-` needs its backslash.
+/// `\<` and `\>` are the ends of a word to our engine.
+fn without_needless_escapes(pattern: &str) -> Option<String> {
+    const PLAIN: &str = "<>-_@#%:;=!\"'` ";
     let mut plain = String::with_capacity(pattern.len());
-    let mut characters = pattern.chars();
+    let (mut characters, mut in_class) = (pattern.chars(), false);
     while let Some(character) = characters.next() {
-        match (character, characters.clone().next()) {
-            ('\\', Some('<' | '>')) => {}
-            ('\\', Some(escaped)) => {
-                plain.extend(['\\', escaped]);
-                characters.next();
+        match character {
+            '\\' => {
+                let Some(escaped) = characters.next() else {
+                    plain.push(character);
+                    break;
+                };
+                if !PLAIN.contains(escaped) || (in_class && escaped == '-') {
+                    plain.push(character);
+                }
+                plain.push(escaped);
+                continue;
             }
-            _ => plain.push(character),
+            '[' => in_class = true,
+            ']' => in_class = false,
+            _ => {}
         }
+        plain.push(character);
     }
     (plain.len() < pattern.len()).then_some(plain)
 }
