@@ -133,6 +133,19 @@ fn references_are_replaced_and_a_schema_within_itself_is_ended() {
     }
 }
 
+#[test]
+fn a_copy_of_the_root_states_no_dialect() {
+    let input = json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "type": "object",
+        "properties": { "child": { "$ref": "#" } },
+    });
+    let lowered = lower("t", &input, ClientProfile::Anthropic);
+    let child = &lowered.input["properties"]["child"];
+    assert_eq!(child["type"], "object", "{lowered:?}");
+    assert!(child.get("$schema").is_none(), "{lowered:?}");
+}
+
 /// A definition is found under whatever name it has, a property may be named like a keyword, and copies are bounded by what
 /// they hold.
 #[test]
