@@ -103,7 +103,7 @@ rules! {
         "drop $schema, or use https://json-schema.org/draft/2020-12/schema"
     PATTERN_DIALECT "pattern-dialect" Warning
         "patterns that are not of JSON Schema, such as `(?i)abc`: clients refuse the schema, or read it otherwise"
-        "write [Aa]; a JSON Schema pattern has no (?i), (?x), (?P<name>), \\A or \\z"
+        "write [Aa]; a JSON Schema pattern has no (?i), (?x), (?P<name>), \\A or \\z, and no backslash where none is needed, as in \\- and \\_"
     LIST_ITEMS "list-items" Warning
         "lists that do not say what is in them, which some clients refuse"
         "add items"

@@ -89,6 +89,8 @@ fn cases() -> Vec<Case> {
         ("schema-dialect", input(json!({ "type": "object", "$schema": "http://json-schema.org/draft-07/schema#" })), input(json!({ "type": "object", "$schema": "https://json-schema.org/draft/2020-12/schema" }))),
         ("pattern-dialect", field("code", json!({ "type": "string", "description": "Its code.", "pattern": "(?i)^ab" })),
             field("code", json!({ "type": "string", "description": "Its code.", "pattern": "^(?=[Aa])(?<first>\\w)\\d{2,}$" }))),
+        ("pattern-dialect", field("code", json!({ "type": "string", "description": "Its code.", "pattern": "^\\d{3}\\-\\d{4}$" })),
+            field("code", json!({ "type": "string", "description": "Its code.", "pattern": "^[\\w\\-]\\.-$" }))),
         ("pattern-dialect", json!({ "outputSchema": { "type": "object", "patternProperties": { "\\Aa": {} } } }), json!({ "outputSchema": { "type": "object", "properties": { "pattern": { "const": "(?i)" } } } })),
         ("pattern-dialect", input(json!({ "type": "object", "dependentSchemas": { "const": { "not": { "pattern": "(?i)^ab" } } } })),
             input(json!({ "type": "object", "x-example": { "pattern": "(" }, "x-examples": [{ "patternProperties": { "(": {} } }] }))),

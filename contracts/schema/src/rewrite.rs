@@ -211,6 +211,11 @@ pub fn plain_patterns(schema: &mut Value, lowered: &mut RewriteReport) {
     }
 }
 
+/// Returns `true` if a backslash is in front of a character that needs none, which JavaScript refuses with its flag `u`.
+pub fn has_needless_escapes(pattern: &str) -> bool {
+    without_needless_escapes(pattern).is_some()
+}
+
 /// Returns the pattern without the backslashes that JavaScript refuses, if there are any. In a class `-` needs its backslash.
 /// `\<` and `\>` are the ends of a word to our engine.
 fn without_needless_escapes(pattern: &str) -> Option<String> {

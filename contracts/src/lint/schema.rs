@@ -4,6 +4,7 @@ use serde_json::{Map, Value};
 use weir_schema::{
     keyword::{DYNAMIC_REF, REF},
     reference::each_reached,
+    rewrite::has_needless_escapes,
     schema::DIALECT,
     walk::{SubschemaKind, inside},
 };
@@ -102,7 +103,7 @@ fn check_patterns(schema: &Value, add: &mut Add<'_>) {
             .flat_map(Map::keys)
             .map(String::as_str);
         for pattern in schema["pattern"].as_str().into_iter().chain(of_names) {
-            if !validate::is_pattern(pattern) {
+            if !validate::is_pattern(pattern) || has_needless_escapes(pattern) {
                 add(
                     "",
                     PATTERN_DIALECT,
