@@ -90,6 +90,13 @@ impl ToolIndex {
     /// Returns at most `most` entries that share a word with the question, the best first.
     pub fn find(&self, question: &str, most: usize) -> Vec<ToolMatch> {
         let mut words = once_each(self.embedder.embed(question));
+        // Its parts are there too, and a tool that has all of them is no weak match for `getPrice`.
+        let names = self.embedder.embed(&words::find_joined_names(question));
+        let is_unknown_name = |word: &TokenEmbedding| {
+            !self.counts.contains_key(&word.index)
+                && names.iter().any(|name| name.index == word.index)
+        };
+        words.0.retain(|word| !is_unknown_name(word));
         words
             .0
             .sort_by_key(|word| self.counts.get(&word.index).copied().unwrap_or_default());

@@ -169,3 +169,19 @@ fn it_is_among_the_first_five_of_ten_thousand() {
     }
     tally.holds(searched.tools.len());
 }
+
+/// Models ask for a tool by the name that it would have in code.
+#[test]
+fn a_name_in_one_word_is_found_by_its_parts() {
+    let texts = [
+        "get_price\nFinds one price by its id.",
+        "create_order\nCreates an order.",
+    ];
+    let index = ToolIndex::new(&texts.map(str::to_owned));
+    for question in ["get_price", "getPrice"] {
+        let found = index.find(question, 5);
+        let first = found.first().map(|tool| (tool.number, tool.is_weak));
+        assert_eq!(first, Some((0, false)), "{question}");
+    }
+    assert!(index.find("getInvoice", 5).is_empty());
+}

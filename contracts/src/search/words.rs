@@ -102,6 +102,16 @@ fn with_humps(part: &str) -> impl Iterator<Item = &str> {
     humps.into_iter().chain(whole)
 }
 
+/// Returns the names such as `getUser` in a text, in small letters. `GitHub` is a word of its own, and none of them.
+pub(super) fn find_joined_names(text: &str) -> String {
+    let parts = text.split(|char: char| !char.is_ascii_alphanumeric());
+    let is_name = |part: &&str| {
+        part.starts_with(|char: char| char.is_ascii_lowercase()) && humps(part).len() > 1
+    };
+    let names: Vec<String> = parts.filter(is_name).map(str::to_ascii_lowercase).collect();
+    names.join(" ")
+}
+
 /// Splits humps: `readTextFile` is three words, and `HTTPServer` two.
 fn humps(part: &str) -> Vec<&str> {
     let (mut words, mut from) = (Vec::new(), 0);
