@@ -661,8 +661,8 @@ fn a_pattern_is_published_as_clients_read_it() {
         let schema = contract.tools[0].input_schema.value();
         let found = schema["properties"]["code"].get("pattern");
         assert_eq!(found, published.map(Value::from).as_ref(), "{pattern}");
-        let is_told = notes.iter().any(|note| note.contains("left out"));
-        assert_eq!(is_told, published.is_none(), "{pattern}: {notes:?}");
+        let is_noted = notes.iter().any(|note| note.contains("left out"));
+        assert_eq!(is_noted, published.is_none(), "{pattern}: {notes:?}");
     }
 }
 
