@@ -226,12 +226,14 @@ pub(super) fn base(
     };
     match absolute.filter(plain) {
         Some(url) => {
-            // The path `/` leads to the base itself, so that one ends with the slash.
-            let end = match document.paths().contains_key("/") {
+            let base = url.trim_end_matches('/');
+            // The path `/` leads to the base itself, so a base that is a path ends with the slash.
+            let has_path = base.splitn(4, '/').nth(3).is_some();
+            let end = match has_path && document.paths().contains_key("/") {
                 true => "/",
                 false => "",
             };
-            format!("{}{end}", url.trim_end_matches('/'))
+            format!("{base}{end}")
         }
         None => {
             remarks.push(ImportRemark {
@@ -374,12 +376,13 @@ mod tests {
     /// By OpenAPI a path is appended to the server's address.
     #[test]
     fn the_path_of_a_slash_ends_with_it() {
-        for (path, base) in [
-            ("/", "https://a.example/v1/"),
-            ("/items", "https://a.example/v1"),
+        for (server, path, base) in [
+            ("https://a.example/v1", "/", "https://a.example/v1/"),
+            ("https://a.example/v1", "/items", "https://a.example/v1"),
+            ("https://a.example/", "/", "https://a.example"),
         ] {
             let document = format!(
-                "openapi: 3.1.0\ninfo: {{title: t}}\nservers: [{{url: 'https://a.example/v1'}}]\n\
+                "openapi: 3.1.0\ninfo: {{title: t}}\nservers: [{{url: '{server}'}}]\n\
                  paths: {{ {path}: {{ post: {{ responses: {{ '204': {{}} }} }} }} }}"
             );
             let imported = openapi("document", &document, &ImportOptions::default());
