@@ -469,7 +469,10 @@ async fn the_plans_of_one_agent_are_bounded() {
     }
     let full = reprice(&ann, 1, 200).await;
     assert_eq!(code(&full), "rate_limited");
-    assert!(text(&full).contains("20 calls of yours already wait"), "{full}");
+    assert!(
+        text(&full).contains("20 calls of yours already wait"),
+        "{full}"
+    );
     plan(&reprice(&bob, 1, 200).await);
 
     // Nor do the agents of one tenant take the room of all others.

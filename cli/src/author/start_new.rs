@@ -31,7 +31,7 @@ impl NewArgs {
         let folder = PathBuf::from(&self.name);
         if folder.exists() {
             return Err(anyhow::anyhow!(
-                "{} exists already; choose another name, or run the command in another folder",
+                "{} already exists; choose another name, or run the command in another folder",
                 folder.display()
             )
             .into());

@@ -290,7 +290,8 @@ async fn arguments(
 /// Returns the first name in the query that is one of the tool's arguments: without them the call would be another one.
 fn find_query_argument(tool: &CatalogueTool, head: &Parts) -> Option<String> {
     let query = head.uri.query()?;
-    let arguments = tool.checks().schema()["properties"].as_object()?;
+    let checks = tool.checks();
+    let arguments = checks.schema()["properties"].as_object()?;
     form_urlencoded::parse(query.as_bytes())
         .map(|(name, _)| name.into_owned())
         .find(|name| arguments.contains_key(name))
