@@ -36,6 +36,7 @@ def look() -> dict[str, bool]:
     return {
         "now": datetime.datetime.now().timestamp() > 1_750_000_000,
         "later": time.monotonic() >= begun,
+        "library": datetime.datetime.strptime("28.02.26", "%d.%m.%y").day == 28 and "bücher.example".encode("idna") == b"xn--bcher-kva.example",
         "chance": secrets.token_hex() != secrets.token_hex() and uuid.uuid4() != uuid.uuid4(),
     }
 
@@ -57,7 +58,10 @@ def load() -> None:
 
 @tool
 def unpack() -> None:
-    open("/words.txt").read()
+    try:
+        open("/words.txt")
+    except FileNotFoundError:
+        datetime.datetime.strptime("no day", "%d")
 
 About, Tools = plugin("world", "0.1.0", look, draw, read, leave, load, unpack)
 "#,
@@ -74,7 +78,8 @@ const look = tool({ name: "look", returns: map(boolean()), run() {
   console.warn("a logged", "word");
   console.info({ last: "a last word" });
   const begun = performance.now();
-  return { now: Date.now() > 1_750_000_000_000, later: performance.now() >= begun, chance: Math.random() !== Math.random() };
+  return { now: Date.now() > 1_750_000_000_000, later: performance.now() >= begun, library: new Date("2026-02-28").getUTCDate() === 28,
+    chance: Math.random() !== Math.random() };
 } });
 const draw = tool({ name: "draw", returns: number(), run: () => Math.random() });
 const read = tool({ name: "read", requests: ["files"], returns: text(), run: () =>
@@ -92,15 +97,15 @@ const REASONS: [[(&str, &str); 3]; 2] = [
     [
         (
             "leave",
-            "SystemExit: a secret word (app.py, line 37, in leave)",
+            "SystemExit: a secret word (app.py, line 38, in leave)",
         ),
         (
             "load",
-            "No module named 'no_such_module' (app.py, line 41, in load)",
+            "No module named 'no_such_module' (app.py, line 42, in load)",
         ),
         (
             "unpack",
-            "No such file or directory: '/words.txt' (app.py, line 45, in unpack)",
+            "time data 'no day' does not match format '%d' (app.py, line 49, in unpack)",
         ),
     ],
     [
@@ -143,7 +148,7 @@ async fn the_library_of_a_language_works_in_a_plugin() {
         let looked = listen("look").await;
         assert_eq!(
             looked.result()["structuredContent"],
-            json!({ "now": true, "later": true, "chance": true }),
+            json!({ "now": true, "later": true, "library": true, "chance": true }),
             "{language}: {looked:?}"
         );
         // What a library prints may hold a secret, so the log alone has it.

@@ -6,6 +6,7 @@
     About, Tools = plugin("deploys", "0.1.0", deploy)
 """
 
+import importlib
 import inspect
 import io
 import json
@@ -37,6 +38,15 @@ __all__ = [
 
 HINTS = {"read_only": "readOnlyHint", "destructive": "destructiveHint", "idempotent": "idempotentHint",
          "open_world": "openWorldHint"}
+
+# What Python's own library imports at its first use, which is too late in a component: `strptime`, and encodings of texts.
+_LATE = (
+    "_strptime", "encodings.ascii", "encodings.cp1252", "encodings.idna", "encodings.latin_1", "encodings.punycode", "encodings.utf_16",
+    "encodings.utf_8_sig",
+)
+if _log:
+    for _name in _LATE:
+        importlib.import_module(_name)
 
 # How many rows a query answers where its author names no limit.
 ROWS_MAX = 1000
@@ -418,7 +428,7 @@ if _log:
 # How many functions a failure names, the last ones.
 FRAMES_MAX = 4
 # Functions of the SDK, and of Python's own library.
-_FOREIGN = (os.path.dirname(__file__), os.path.dirname(os.__file__))
+_FOREIGN = tuple(os.path.join(os.path.dirname(file), "") for file in (__file__, traceback.__file__))
 
 
 def described(error):
