@@ -6,6 +6,7 @@ pub(crate) mod http;
 mod large;
 mod spread;
 pub(crate) mod sse;
+mod stderr;
 
 use std::{sync::Arc, time::Duration};
 

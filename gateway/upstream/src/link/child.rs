@@ -1,16 +1,13 @@
 //! A server as our child: one line a message, in a process group of its own, and always waited for.
 
 use std::{
-    collections::VecDeque,
     ffi::OsStr,
     mem,
     path::Path,
     process::{ExitStatus, Stdio},
     sync::Arc,
-    time::Duration,
 };
 
-use parking_lot::Mutex;
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::{
     io::{
@@ -20,30 +17,22 @@ use tokio::{
     process::{Child, ChildStdin},
     sync::{mpsc, watch},
     task::{coop::consume_budget, yield_now},
-    time::{Instant, sleep_until, timeout},
+    time::timeout,
 };
 use tokio_util::sync::CancellationToken;
 use weir_admission::{ApartTurn, LARGE_BYTES};
-use weir_connections::mask::{SecretMask, masked};
 
-use super::{large::LargeAnswer, spread::SpreadMessage};
+use super::{large::LargeAnswer, spread::SpreadMessage, stderr::StderrTail};
 use crate::{
     error::{UpstreamFailure, UpstreamFailureKind},
     guard::GRACE,
     inbox::UpstreamInbox,
-    sandbox::KeptFiles,
     settings::UpstreamCommand,
     unreadable::id_of_parts,
 };
 
 /// The variables that a child gets of our environment.
 const INHERITED: [&str; 4] = ["PATH", "HOME", "LANG", "TMPDIR"];
-const STDERR_MAX_BYTES: usize = 64 * 1024;
-/// The bytes of stderr that are read within a span of time, so that a child which writes without end waits.
-const STDERR_BURST_BYTES: usize = 1 << 20;
-const STDERR_BURST: Duration = Duration::from_millis(20);
-/// The bytes at the beginning of a text that was cut which may be the rest of a secret.
-const CUT_MAX_BYTES: usize = 8 * 1024;
 /// Messages that wait for a child that does not read.
 const QUEUE_MAX: usize = 64;
 /// The bytes at the end of a line that is longer than allowed in which the id of its request is looked for.
@@ -448,87 +437,19 @@ fn is_there(command: &UpstreamCommand) -> bool {
     std::env::split_paths(&path.unwrap_or_default()).any(|folder| folder.join(program).is_file())
 }
 
-/// The end of what a child wrote to stderr, without the values that it was given.
-struct StderrTail {
-    bytes: Mutex<VecDeque<u8>>,
-    given: SecretMask,
-    /// Files of the gateway are kept from the child.
-    is_sandboxed: bool,
-}
-
-impl StderrTail {
-    fn new(command: &UpstreamCommand) -> Self {
-        let values = command.environment.values();
-        Self {
-            bytes: Mutex::default(),
-            given: SecretMask::new(values.filter_map(|value| value.to_str())),
-            is_sandboxed: command.kept != KeptFiles::default(),
-        }
-    }
-
-    async fn read(self: Arc<Self>, mut stderr: impl AsyncRead + Unpin) {
-        let mut chunk = [0; 4096];
-        let (mut read, mut began) = (0, Instant::now());
-        while let Ok(length @ 1..) = stderr.read(&mut chunk).await {
-            self.push(&chunk[..length]);
-            read += length;
-            if read > STDERR_BURST_BYTES {
-                sleep_until(began + STDERR_BURST).await;
-                (read, began) = (0, Instant::now());
-            }
-        }
-    }
-
-    fn push(&self, chunk: &[u8]) {
-        let mut bytes = self.bytes.lock();
-        bytes.extend(chunk);
-        let over = bytes.len().saturating_sub(STDERR_MAX_BYTES);
-        bytes.drain(..over);
-    }
-
-    fn text(&self) -> String {
-        let bytes: Vec<u8> = self.bytes.lock().iter().copied().collect();
-        let text = self
-            .given
-            .mask(&String::from_utf8_lossy(&bytes))
-            .into_owned();
-        let text = masked(text);
-        match bytes.len() < STDERR_MAX_BYTES {
-            true => text,
-            // A secret whose beginning is gone is not found.
-            false => text[text.ceil_char_boundary(CUT_MAX_BYTES)..].to_owned(),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use std::{future::poll_fn, io::Cursor, pin::pin, time::Instant};
+    use std::{
+        future::poll_fn,
+        io::Cursor,
+        pin::pin,
+        time::{Duration, Instant},
+    };
 
     use weir_admission::long_work_turns;
 
     use super::*;
     use crate::{error::RequestError, settings::UpstreamSettings};
-
-    #[tokio::test]
-    async fn the_rest_of_a_secret_that_was_cut_is_not_shown() {
-        let secret = "s3cret-of-the-server";
-        let command = UpstreamCommand {
-            environment: std::collections::BTreeMap::from([("TOKEN".into(), secret.into())]),
-            ..UpstreamCommand::default()
-        };
-        // Progress in a terminal is one line, which never ends.
-        for separator in ["\r", "\n"] {
-            let tail = Arc::new(StderrTail::new(&command));
-            let after = format!("{separator}working").repeat(STDERR_MAX_BYTES / 8);
-            let after = &after[..STDERR_MAX_BYTES - secret.len() / 2];
-            let written = format!("{secret}{after}");
-            tail.clone().read(written.as_bytes()).await;
-            let text = tail.text();
-            assert!(after.ends_with(&text), "{}", &text[..40]);
-            assert!(text.len() > STDERR_MAX_BYTES / 2);
-        }
-    }
 
     #[tokio::test]
     async fn lines_are_read_whole_whatever_their_length() {
@@ -560,10 +481,6 @@ mod tests {
             read(written, 2 * LARGE_BYTES, inbox, replies.downgrade(), stop).await;
             assert!(began.elapsed() >= Duration::from_millis(300));
         }
-        let tail = Arc::new(StderrTail::new(&UpstreamCommand::default()));
-        let (began, written) = (Instant::now(), vec![b'x'; 5 * STDERR_BURST_BYTES]);
-        tail.read(&written[..]).await;
-        assert!(began.elapsed() >= 4 * STDERR_BURST);
     }
 
     /// All turns for long work are taken, so that the large answer is not read before they are given back.
