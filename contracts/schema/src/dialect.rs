@@ -12,7 +12,8 @@ use serde_json::{Map, Value};
 use crate::{
     json::{self, push_pointer},
     keyword::{
-        ANCHOR, DEFINITIONS, DEFS, DYNAMIC_ANCHOR, DYNAMIC_REF, ID, RECURSIVE_REF, REF, SCHEMA,
+        ANCHOR, ANNOTATIONS, DEFINITIONS, DEFS, DYNAMIC_ANCHOR, DYNAMIC_REF, ID, RECURSIVE_REF,
+        REF, SCHEMA,
     },
     name,
     reference::joined,
@@ -22,17 +23,6 @@ use crate::{
 
 /// References into places that hold no schemas by themselves; each becomes a schema under `$defs`.
 const LIFTED_MAX: usize = 1_000;
-/// The keywords of old dialects that may stand beside a `$ref` without a meaning for validity.
-const TEXTS: &[&str] = &[
-    "title",
-    "description",
-    "default",
-    "examples",
-    "$comment",
-    "readOnly",
-    "writeOnly",
-    "deprecated",
-];
 const BOUNDS: &[&str] = &[
     "minimum",
     "maximum",
@@ -187,7 +177,7 @@ impl DialectTranslator<'_> {
         for (keyword, value) in first.into_iter().chain(last) {
             let keyword = keyword.as_str();
             let is_ignored = overridden
-                && !TEXTS.contains(&keyword)
+                && !ANNOTATIONS.contains(&keyword)
                 && ![REF, DEFINITIONS, DEFS].contains(&keyword);
             if is_ignored || SchemaDialect::since(keyword) > self.dialect {
                 continue;

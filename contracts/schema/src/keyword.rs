@@ -22,3 +22,15 @@ pub const ANCHORS: [&str; 2] = [ANCHOR, DYNAMIC_ANCHOR];
 pub const ALL_OF: &str = "allOf";
 pub const ANY_OF: &str = "anyOf";
 pub const ONE_OF: &str = "oneOf";
+
+/// The keywords that put no rule on a value, in any dialect.
+pub const ANNOTATIONS: [&str; 8] = [
+    "title",
+    "description",
+    "default",
+    "examples",
+    "$comment",
+    "deprecated",
+    "readOnly",
+    "writeOnly",
+];

@@ -6,7 +6,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::{
-    keyword::{DEFINITIONS, DEFS, REF, SCHEMA},
+    keyword::{ANNOTATIONS, DEFINITIONS, DEFS, REF, SCHEMA},
     reference::{inline, pointed, pointed_from, stated_in, write_out_reference},
     schema::add_to_all_of,
     walk::{self, SubschemaKind, each_inside_mut},
@@ -14,20 +14,8 @@ use crate::{
 
 /// Alternatives at a root, those of alternatives included. More are no help to a reader, and references multiply them.
 const ALTERNATIVES_MAX: usize = 300;
-/// Keywords that say something about any type of value and so stay beside the alternatives.
-const TEXTS: &[&str] = &[
-    "title",
-    "description",
-    "default",
-    "examples",
-    "$comment",
-    "deprecated",
-    "readOnly",
-    "writeOnly",
-    DEFS,
-    DEFINITIONS,
-    SCHEMA,
-];
+/// Keywords that put no rule on a value and are no annotations.
+const SHARED_PARTS: [&str; 3] = [DEFS, DEFINITIONS, SCHEMA];
 /// Keywords that hold the same value to further schemas.
 const APPLIED: &[&str] = &[REF, "allOf", "anyOf", "oneOf", "not", "if", "then", "else"];
 const NUMERIC: &[&str] = &[
@@ -461,9 +449,12 @@ fn all_of(schema: &Map<String, Value>, root: &Value, depth: usize) -> ObjectMemb
     };
     for arm in arms(schema, "allOf", root) {
         let known = ["type", "properties", "required"];
-        let is_plain = arm
-            .keys()
-            .all(|keyword| known.contains(&keyword.as_str()) || TEXTS.contains(&keyword.as_str()));
+        let is_plain = arm.keys().all(|keyword| {
+            let keyword = keyword.as_str();
+            known.contains(&keyword)
+                || ANNOTATIONS.contains(&keyword)
+                || SHARED_PARTS.contains(&keyword)
+        });
         let is_object = arm.get("type").is_none_or(|kind| kind == "object");
         all.is_exact &= is_plain && is_object && !says_rest(schema);
         let arm = if depth < 8 {

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     json::push_pointer,
-    keyword::{REF, SHARED},
+    keyword::{ANNOTATIONS, REF, SHARED},
     reference::{pointed, stated_in},
     schema::{add_to_all_of, keyword_group},
     walk::{SubschemaKind, inside},
@@ -16,18 +16,6 @@ const GROWTH_MAX: usize = 16;
 const COPIED_BYTES: (usize, usize) = (128 << 10, 2 << 20);
 /// The bytes that a value takes beside its text.
 const VALUE_BYTES: usize = 16;
-/// Keywords that put no rule on a value: those beside a reference come in the place of its target's.
-const TEXTS: [&str; 8] = [
-    "title",
-    "description",
-    "default",
-    "examples",
-    "$comment",
-    "deprecated",
-    "readOnly",
-    "writeOnly",
-];
-
 /// Returns the schema without references, and the places where a reference was cut off.
 pub(super) fn inlined(schema: &Value) -> (Value, Vec<String>) {
     let mut walk = ReferenceExpander {
@@ -146,7 +134,7 @@ impl<'s> ReferenceExpander<'s> {
 
 /// Returns `true` if a target and the keywords beside its reference mean the same as one schema.
 fn are_apart(target: &Map<String, Value>, beside: &Map<String, Value>) -> bool {
-    let is_rule = |key: &str| !TEXTS.contains(&key);
+    let is_rule = |key: &str| !ANNOTATIONS.contains(&key);
     let own: Vec<(&String, &Value)> = target.iter().filter(|(key, _)| is_rule(key)).collect();
     let is_apart = |key: &str, value: &Value| {
         own.iter().all(|(other, rule)| match key == other.as_str() {
