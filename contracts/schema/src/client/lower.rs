@@ -12,7 +12,7 @@ use super::{
     types,
 };
 use crate::{
-    keyword::{DEFS, REF, SCHEMA},
+    keyword::{DEFS, REF},
     name,
 };
 
@@ -56,12 +56,7 @@ pub(super) fn lower(tool: &str, input: &Value, takes: &ClientFeatures) -> Lowere
     }
     let mut whole = input.clone();
     if !takes.references || takes.strict {
-        let mut plain = input.clone();
-        if let Some(members) = plain.as_object_mut() {
-            // Copies of the root inside it would state the dialect again, which clients of an older one refuse.
-            members.shift_remove(SCHEMA);
-        }
-        let (inlined, ended) = references::inlined(&plain);
+        let (inlined, ended) = references::inlined(input);
         // A schema within itself can be written in strict mode by a reference alone.
         if !takes.references || ended.is_empty() {
             whole = inlined;

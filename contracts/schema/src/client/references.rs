@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     json::push_pointer,
-    keyword::{ANNOTATIONS, REF, SHARED},
+    keyword::{ANNOTATIONS, REF, SCHEMA, SHARED},
     reference::{pointed, stated_in},
     schema::{add_to_all_of, keyword_group},
     walk::{SubschemaKind, inside},
@@ -59,9 +59,12 @@ impl<'s> ReferenceExpander<'s> {
 
     fn members(&mut self, members: &'s Map<String, Value>, at: &str) -> Map<String, Value> {
         let is_defined_at_root = |key: &str| at.is_empty() && SHARED.contains(&key);
+        // Copies of the root inside it would state the dialect again, which clients of an older one refuse.
+        let is_copy = !self.open.is_empty();
+        let is_left_out = |key: &str| key == REF || (is_copy && key == SCHEMA);
         let written = members
             .iter()
-            .filter(|(key, _)| *key != REF && !is_defined_at_root(key));
+            .filter(|(key, _)| !is_left_out(key) && !is_defined_at_root(key));
         let each = written.map(|(key, value)| {
             self.count(key.len() + VALUE_BYTES);
             let at = below(at, key);
