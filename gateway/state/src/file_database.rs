@@ -1,20 +1,30 @@
 //! The connections to a state in one file.
 //!
-//! The pool of sqlx takes a connection back by a task of its own, some time after the statement has ended. The next statement
-//! of a start would find none and open another one, up to the most there may be, each for a thread and a millisecond. Here a
-//! connection is free as soon as it is dropped. SQLite runs the statements of a connection one after another, so that one
-//! whose caller has gone ends before the next begins.
+//! The pool of sqlx takes a connection back by a task of its own, some time after the statement has ended, and opens another
+//! one for a statement that finds none. A start would open as many as there may be, each for a thread and a millisecond.
+//!
+//! Here a connection is free as soon as it is dropped, and another one is opened where a statement waits for longer. SQLite
+//! runs the statements of a connection one after another, so that one whose caller has gone ends before the next begins.
 
 use std::{
     ops::{Deref, DerefMut},
-    sync::Arc,
+    pin::pin,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 
 use parking_lot::Mutex;
 use sqlx::{ConnectOptions as _, Connection as _, SqliteConnection, sqlite::SqliteConnectOptions};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore},
+    time::timeout,
+};
 
+/// The time after which another connection is opened for a statement that waits.
+const PATIENCE: Duration = Duration::from_millis(5);
 /// The time that a statement waits for a connection.
 const ACQUIRE_MAX: Duration = Duration::from_secs(30);
 
@@ -22,7 +32,10 @@ const ACQUIRE_MAX: Duration = Duration::from_secs(30);
 #[derive(Clone)]
 pub(crate) struct FileDatabase {
     options: SqliteConnectOptions,
+    connections_max: usize,
+    /// As many as there may be connections now.
     turns: Arc<Semaphore>,
+    turns_made: Arc<AtomicUsize>,
     idle: Arc<Mutex<Vec<SqliteConnection>>>,
 }
 
@@ -39,14 +52,16 @@ pub(crate) struct IdleGuard {
 pub(crate) struct FileTransaction(IdleGuard);
 
 impl FileDatabase {
-    /// Opens the first of at most so many connections.
+    /// Opens the first of at most `connections_max` connections.
     pub(crate) async fn open(
         options: SqliteConnectOptions,
         connections_max: usize,
     ) -> Result<Self, sqlx::Error> {
         let database = Self {
             options,
-            turns: Arc::new(Semaphore::new(connections_max)),
+            connections_max,
+            turns: Arc::new(Semaphore::new(1)),
+            turns_made: Arc::new(AtomicUsize::new(1)),
             idle: Arc::default(),
         };
         drop(database.acquire().await?);
@@ -55,11 +70,16 @@ impl FileDatabase {
 
     /// Returns a connection that is idle, or another one.
     pub(crate) async fn acquire(&self) -> Result<IdleGuard, sqlx::Error> {
-        let turn = Arc::clone(&self.turns).acquire_owned();
-        let turn = tokio::time::timeout(ACQUIRE_MAX, turn)
-            .await
-            .map_err(|_| sqlx::Error::PoolTimedOut)?
-            .map_err(|_| sqlx::Error::PoolClosed)?;
+        let mut waiting = pin!(Arc::clone(&self.turns).acquire_owned());
+        let turn = match timeout(PATIENCE, &mut waiting).await {
+            Ok(turn) => turn,
+            Err(_) => {
+                self.add_turn();
+                let turn = timeout(ACQUIRE_MAX, waiting).await;
+                turn.map_err(|_| sqlx::Error::PoolTimedOut)?
+            }
+        };
+        let turn = turn.map_err(|_| sqlx::Error::PoolClosed)?;
         let idle = self.idle.lock().pop();
         let connection = match idle {
             Some(connection) => connection,
@@ -70,6 +90,17 @@ impl FileDatabase {
             idle: Arc::clone(&self.idle),
             _turn: turn,
         })
+    }
+
+    fn add_turn(&self) {
+        let next = |made| (made < self.connections_max).then_some(made + 1);
+        if self
+            .turns_made
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, next)
+            .is_ok()
+        {
+            self.turns.add_permits(1);
+        }
     }
 
     /// Begins a transaction by a statement.
