@@ -109,11 +109,14 @@ async fn unfinished_bodies_take_little_memory_and_give_it_back() {
 
     let mut open = all_unfinished(&gateway, &fast).await;
     finds_a_row(&other).await;
-    let grown = gateway.own_memory_kb().saturating_sub(before);
-    assert!(
-        grown < (64 << 10) + BESIDE_KB,
-        "an agent has its share: {grown} KB"
-    );
+    // What a body took before it grew is given back a moment later, and the bodies are kept for 30 s.
+    let most_kb = before + (64 << 10) + BESIDE_KB;
+    within(
+        Duration::from_secs(10),
+        "an agent has its share",
+        async || gateway.own_memory_kb() < most_kb,
+    )
+    .await;
     let refused = refusals(&mut open).await;
     let share = "agent_held_max_bytes";
     assert!(
