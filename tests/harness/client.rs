@@ -136,6 +136,13 @@ impl Modern {
             .clone()
     }
 
+    /// Calls a tool as a caller that reads its log.
+    pub async fn call_listening(&self, tool: &str, arguments: Value) -> Answer {
+        let meta = json!({"io.modelcontextprotocol/logLevel": "debug"});
+        let params = json!({"name": tool, "arguments": arguments, "_meta": meta});
+        self.ask("tools/call", params).await
+    }
+
     /// Returns every tool, page by page, and the number of pages.
     pub async fn list(&self) -> (Vec<Value>, usize) {
         let (mut tools, mut pages, mut params) = (Vec::new(), 0, json!({}));

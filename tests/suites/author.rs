@@ -82,6 +82,12 @@ impl Desk {
         command
     }
 
+    /// Serves the plugin in a folder, at a free port.
+    fn serve(&self, inside: &str) -> Gateway {
+        let words = ["serve", "--listen", "127.0.0.1:0", "--log-format", "json"];
+        Gateway::start(self.weir(inside, &words))
+    }
+
     fn run(&self, inside: &str, words: &[&str]) -> (i32, String, String) {
         read_output(self.weir(inside, words).output().expect("weir starts"))
     }

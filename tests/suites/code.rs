@@ -456,19 +456,12 @@ async fn the_text_of_a_panic_reaches_the_log_and_no_caller() {
     for house in [inside, native] {
         let gateway = house.serve();
         let client = Modern::new(gateway.url());
-        let listen = async |tool: &str, arguments: Value| {
-            let meta = json!({"io.modelcontextprotocol/logLevel": "debug"});
-            client
-                .ask(
-                    "tools/call",
-                    json!({"name": tool, "arguments": arguments, "_meta": meta}),
-                )
-                .await
-        };
-        let deployed = listen("deploy", json!({"environment": "prod", "service": "web"})).await;
+        let deployed = client
+            .call_listening("deploy", json!({"environment": "prod", "service": "web"}))
+            .await;
         let heard = |message: &Value| message["params"]["data"] == "deploying web";
         assert!(deployed.messages.iter().any(heard), "{deployed:?}");
-        let crashed = listen("crash", json!({})).await;
+        let crashed = client.call_listening("crash", json!({})).await;
         assert_eq!(
             (code(crashed.result()), crashed.messages.len()),
             ("plugin_failed", 1),

@@ -3,7 +3,7 @@
 use std::fs;
 
 use serde_json::json;
-use weir_tests::{Gateway, Modern};
+use weir_tests::Modern;
 
 use super::Desk;
 
@@ -216,25 +216,13 @@ async fn the_text_of_a_failure_reaches_the_log_and_no_caller() {
             .execute_batch("CREATE TABLE filled (a)")
             .expect("a table");
         desk.succeed(name, &["plugin", "build"]);
-        let gateway = Gateway::start(desk.weir(
-            name,
-            &["serve", "--listen", "127.0.0.1:0", "--log-format", "json"],
-        ));
+        let gateway = desk.serve(name);
         let client = Modern::new(gateway.url());
-        let listen = async |tool: &str| {
-            let meta = json!({ "io.modelcontextprotocol/logLevel": "debug" });
-            client
-                .ask(
-                    "tools/call",
-                    json!({ "name": tool, "arguments": {}, "_meta": meta }),
-                )
-                .await
-        };
-        let spoken = listen("speak").await;
+        let spoken = client.call_listening("speak", json!({})).await;
         let heard = |message: &serde_json::Value| message["params"]["data"] == "a word";
         assert!(spoken.messages.iter().any(heard), "{language}: {spoken:?}");
         for &(tool, why) in failing {
-            let answer = listen(tool).await;
+            let answer = client.call_listening(tool, json!({})).await;
             let reply = &answer.result()["structuredContent"];
             assert_eq!(
                 (&reply["code"], &reply["message"]),
@@ -252,7 +240,7 @@ async fn the_text_of_a_failure_reaches_the_log_and_no_caller() {
             );
         }
         // A caller who hears of a failure would call again, and the row would be written twice.
-        let written = listen("write").await;
+        let written = client.call_listening("write", json!({})).await;
         assert_ne!(written.result()["isError"], true, "{language}: {written:?}");
         assert_eq!(written.messages.len(), 1, "{language}: {written:?}");
         gateway.wait_for_log("The value is left out of the answer: `write");
@@ -278,10 +266,7 @@ async fn what_a_tool_in_c_gave_up_takes_no_memory() {
     let config = "[plugins.changing]\ndev = true\nmemory_max_mb = 2\nhost_calls_max = 8000\n";
     fs::write(folder.join("weir.toml"), config).expect("the configuration is written");
     desk.succeed("changing", &["plugin", "build"]);
-    let gateway = Gateway::start(desk.weir(
-        "changing",
-        &["serve", "--listen", "127.0.0.1:0", "--log-format", "json"],
-    ));
+    let gateway = desk.serve("changing");
     let client = Modern::able(gateway.url(), json!({ "elicitation": {} }));
     for _ in 0..8 {
         let fallen = client.call("fall_back", json!({})).await;

@@ -3,7 +3,7 @@
 use std::{fs, os::unix::fs::symlink, path::PathBuf};
 
 use serde_json::{Value, json};
-use weir_tests::{Gateway, place};
+use weir_tests::place;
 
 use super::Desk;
 
@@ -56,10 +56,7 @@ fn a_model_is_the_schema_of_the_dataclass_and_its_own_rules_refuse() {
     let checked = desk.json("models", &["plugin", "check", "--json", "--once"]);
     assert_eq!(checked["ok"], true, "{checked}");
 
-    let gateway = Gateway::start(desk.weir(
-        "models",
-        &["serve", "--listen", "127.0.0.1:0", "--log-format", "json"],
-    ));
+    let gateway = desk.serve("models");
     let url = gateway.url();
     let call = |tool: &str, order: &str| {
         desk.run("models", &["call", "--url", &url, tool, "--order", order])

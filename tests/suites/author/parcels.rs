@@ -7,7 +7,7 @@ use std::{
 
 use serde::Deserialize;
 use serde_json::{Value, json, value::RawValue};
-use weir_tests::{Events, Gateway, Modern, client::send};
+use weir_tests::{Events, Modern, client::send};
 
 use super::{Desk, LANGUAGES};
 
@@ -43,10 +43,7 @@ async fn the_same_functions_are_the_same_tools_in_each_language() {
             .expect("an empty table");
         desk.succeed(name, &["plugin", "build"]);
 
-        let gateway = Gateway::start(desk.weir(
-            name,
-            &["serve", "--listen", "127.0.0.1:0", "--log-format", "json"],
-        ));
+        let gateway = desk.serve(name);
         let client = Modern::new(gateway.url());
         let mut answers = answers(&client).await;
         answers.extend(asked(&client, true).await);

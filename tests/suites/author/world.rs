@@ -3,7 +3,7 @@
 use std::fs;
 
 use serde_json::json;
-use weir_tests::{Gateway, Modern};
+use weir_tests::Modern;
 
 use super::Desk;
 
@@ -131,21 +131,9 @@ async fn the_library_of_a_language_works_in_a_plugin() {
         // Each process has an instance of its own.
         let drawn = [(); 2].map(|()| desk.succeed(name, &["call", "draw"]));
         assert_ne!(drawn[0], drawn[1], "{language}");
-        let gateway = Gateway::start(desk.weir(
-            name,
-            &["serve", "--listen", "127.0.0.1:0", "--log-format", "json"],
-        ));
+        let gateway = desk.serve(name);
         let client = Modern::new(gateway.url());
-        let listen = async |tool: &str| {
-            let meta = json!({ "io.modelcontextprotocol/logLevel": "debug" });
-            client
-                .ask(
-                    "tools/call",
-                    json!({ "name": tool, "arguments": {}, "_meta": meta }),
-                )
-                .await
-        };
-        let looked = listen("look").await;
+        let looked = client.call_listening("look", json!({})).await;
         assert_eq!(
             looked.result()["structuredContent"],
             json!({ "now": true, "later": true, "library": true, "chance": true }),
@@ -168,7 +156,7 @@ async fn the_library_of_a_language_works_in_a_plugin() {
             "{language}: {read}"
         );
         for (tool, reason) in reasons {
-            let answer = listen(tool).await;
+            let answer = client.call_listening(tool, json!({})).await;
             let reply = &answer.result()["structuredContent"];
             assert_eq!(
                 reply["code"], "plugin_failed",
