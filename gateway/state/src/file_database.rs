@@ -49,7 +49,10 @@ pub(crate) struct IdleGuard {
 
 /// A transaction. Dropping it closes its connection, by which SQLite undoes it: also where SQLite itself has ended it, as on a
 /// full disk.
-pub(crate) struct FileTransaction(IdleGuard);
+pub(crate) struct FileTransaction {
+    connection: IdleGuard,
+    is_open: bool,
+}
 
 impl FileDatabase {
     /// Opens the first of at most `connections_max` connections.
@@ -108,7 +111,10 @@ impl FileDatabase {
         &self,
         statement: &'static str,
     ) -> Result<FileTransaction, sqlx::Error> {
-        let mut change = FileTransaction(self.acquire().await?);
+        let mut change = FileTransaction {
+            connection: self.acquire().await?,
+            is_open: true,
+        };
         sqlx::query(statement).execute(&mut *change).await?;
         Ok(change)
     }
@@ -126,8 +132,7 @@ impl FileDatabase {
 impl FileTransaction {
     pub(crate) async fn commit(mut self) -> Result<(), sqlx::Error> {
         sqlx::query("COMMIT").execute(&mut *self).await?;
-        let connection = self.0.connection.take();
-        self.0.idle.lock().extend(connection);
+        self.is_open = false;
         Ok(())
     }
 }
@@ -140,7 +145,9 @@ impl Drop for IdleGuard {
 
 impl Drop for FileTransaction {
     fn drop(&mut self) {
-        drop(self.0.connection.take());
+        if self.is_open {
+            drop(self.connection.connection.take());
+        }
     }
 }
 
@@ -162,12 +169,12 @@ impl Deref for FileTransaction {
     type Target = SqliteConnection;
 
     fn deref(&self) -> &SqliteConnection {
-        &self.0
+        &self.connection
     }
 }
 
 impl DerefMut for FileTransaction {
     fn deref_mut(&mut self) -> &mut SqliteConnection {
-        &mut self.0
+        &mut self.connection
     }
 }

@@ -84,10 +84,7 @@ impl Gate {
             by: submission.by,
         };
         let draft = self.state.hold(&draft).await;
-        let draft = draft.map_err(|error| match submission.on {
-            Some(_) => moved(error, &contract.name),
-            None => error.into(),
-        })?;
+        let draft = draft.map_err(|error| moved(error, &contract.name))?;
         Ok(HeldDraft {
             draft,
             contract: contract.name.clone(),
