@@ -333,7 +333,7 @@ impl<'c> SheetContent<'c> {
         }
         match judge.edit.verb {
             Verb::Create => parser.finish(&mut row),
-            // The change may be the one that mends the last line.
+            // The change may be the one that repairs the last line.
             _ => parser.finish_last_line(&mut row),
         }
     }

@@ -105,7 +105,7 @@ class Docs:
             return
         if not is_of_parameters or not indents:
             return
-        # Some write a list, whose items are told apart from those of a text by the first line alone.
+        # Some write a list, whose items differ from the lines of a text by the first line alone.
         first = next(line for line in block if line.strip())
         bullet = _BULLET if _BULLET.match(first.strip()) else re.compile("^")
         names, texts = None, []

@@ -61,7 +61,7 @@ fn a_blank_that_a_header_would_lose_is_refused() {
     assert!(sent.headers.contains(&plain));
 }
 
-/// An agent mends the argument that is named to it.
+/// An agent repairs the argument that the error names.
 #[test]
 fn a_value_that_no_path_can_hold_is_refused_by_its_argument() {
     let operation = json!({"path": "/x/{id}/{part-no}", "params": {
