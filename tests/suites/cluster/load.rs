@@ -25,25 +25,23 @@ pub(super) struct Load {
     ending: Arc<AtomicBool>,
     answered: Arc<AtomicUsize>,
     repeated: Arc<AtomicUsize>,
+    kills: Arc<AtomicUsize>,
 }
 
 impl Load {
     pub(super) fn start(url: &str, key: &str) -> Self {
-        let (ending, answered, repeated) = (Arc::default(), Arc::default(), Arc::default());
         let mut load = Self {
             callers: Vec::new(),
-            ending,
-            answered,
-            repeated,
+            ending: Arc::default(),
+            answered: Arc::default(),
+            repeated: Arc::default(),
+            kills: Arc::default(),
         };
         let meter = Arc::new(StallMeter::start());
         for _ in 0..CALLERS {
             let (client, meter) = (Modern::with_key(url, key), meter.clone());
-            let (ending, answered, repeated) = (
-                load.ending.clone(),
-                load.answered.clone(),
-                load.repeated.clone(),
-            );
+            let (ending, kills) = (load.ending.clone(), load.kills.clone());
+            let (answered, repeated) = (load.answered.clone(), load.repeated.clone());
             load.callers.push(tokio::spawn(async move {
                 let mut failed = Vec::new();
                 while !ending.load(Ordering::Relaxed) {
@@ -52,8 +50,15 @@ impl Load {
                         if meter.stalled() < STALL_MAX {
                             repeated.fetch_add(1, Ordering::Relaxed);
                         }
+                    }
+                    // A repeat that the next kill hits is repeated too.
+                    while result.is_err() {
+                        let before = kills.load(Ordering::Relaxed);
                         tokio::time::sleep(PAUSE).await;
                         result = look_up(&client).await;
+                        if kills.load(Ordering::Relaxed) == before {
+                            break;
+                        }
                     }
                     answered.fetch_add(1, Ordering::Relaxed);
                     failed.extend(result.err());
@@ -62,6 +67,11 @@ impl Load {
             }));
         }
         load
+    }
+
+    /// Counts a node that is about to be killed.
+    pub(super) fn note_kill(&self) {
+        self.kills.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Waits until so many more calls are answered.
@@ -78,7 +88,7 @@ impl Load {
             .expect("calls are answered");
     }
 
-    /// Returns how many calls were answered and repeated, and what failed twice.
+    /// Returns how many calls were answered and repeated, and what failed though it was repeated.
     pub(super) async fn end(self) -> (usize, usize, Vec<String>) {
         self.ending.store(true, Ordering::Relaxed);
         let mut failed = Vec::new();

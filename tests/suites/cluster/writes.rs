@@ -108,6 +108,7 @@ async fn what_a_killed_node_was_writing_is_unknown_and_never_written_again() {
             .map(|caller| tokio::spawn(write_until_gone(fleet.client(1), first + caller)))
             .collect();
         tokio::time::sleep(Duration::from_millis(200)).await;
+        load.note_kill();
         fleet.nodes[1].gateway.kill();
         let mut open = Vec::new();
         for writer in writing {
