@@ -53,6 +53,80 @@ async fn a_table_of_sqlite_with_a_null_in_its_key_is_listed() {
     assert_eq!(records(&client, "list_ips").await, numbers);
 }
 
+/// Returns the records of all pages of a list.
+async fn pages(client: &Modern, tool: &str, order_by: Option<&str>, limit: u64) -> Value {
+    let mut arguments = json!({ "limit": limit });
+    if let Some(order_by) = order_by {
+        arguments["order_by"] = json!([order_by]);
+    }
+    let mut walked = Vec::new();
+    loop {
+        let listed = client.call(tool, arguments.clone()).await;
+        assert_eq!(listed["isError"], false, "{tool}: {listed}");
+        let page = &listed["structuredContent"];
+        walked.extend(page["records"].as_array().expect("records").clone());
+        if page["next"].is_null() || walked.len() > 20 {
+            return walked.into();
+        }
+        arguments["cursor"] = page["next"].clone();
+    }
+}
+
+/// A row that comes later with a null or a text in its key is no record, and what fits no column is null. No list ends there.
+#[tokio::test]
+async fn a_table_of_sqlite_that_changes_behind_its_description_is_listed() {
+    let house = sqlite(
+        "CREATE TABLE word (id TEXT PRIMARY KEY, n INT, d DATE, x DECIMAL(9,2), at DATETIME);
+         INSERT INTO word VALUES ('a', 1, '2024-01-01', 1.5, '2024-01-01T00:00:00Z'), ('c', 3, '2024-01-03', 2, NULL);
+         CREATE TABLE number (id INT PRIMARY KEY, v TEXT);
+         INSERT INTO number VALUES (1, 'a'), (2, 'b');
+         CREATE TABLE pair (a TEXT, b INT, PRIMARY KEY (a, b));
+         INSERT INTO pair VALUES ('p', 1), ('q', 2);",
+    );
+    let gateway = serve_drafts(&house, &["word", "number", "pair"]);
+    let client = Modern::new(gateway.url());
+    let later = Connection::open(house.path().join("data/odd.db")).expect("a database");
+    later
+        .execute_batch(
+            "INSERT INTO word VALUES (NULL, 9, NULL, NULL, NULL), ('b', 'word', 'soon', 'much', 'noon'), ('d', 1.5, 7, 3, 5),
+                 ('e', 2, '2024-01-02', 1, NULL);
+             INSERT INTO number VALUES (NULL, 'c'), ('x', 'd'), (3, 'e');
+             INSERT INTO pair VALUES (NULL, 3), ('p', NULL), ('p', 2);",
+        )
+        .expect("rows");
+    let word = |id: &str| match id {
+        "a" => {
+            json!({ "id": "a", "n": 1, "d": "2024-01-01", "x": "1.5", "at": "2024-01-01T00:00:00Z" })
+        }
+        "b" => json!({ "id": "b", "n": null, "d": null, "x": null, "at": null }),
+        "c" => json!({ "id": "c", "n": 3, "d": "2024-01-03", "x": "2", "at": null }),
+        "d" => json!({ "id": "d", "n": null, "d": null, "x": "3", "at": null }),
+        _ => json!({ "id": "e", "n": 2, "d": "2024-01-02", "x": "1", "at": null }),
+    };
+    for limit in [1, 2, 9] {
+        for (order_by, ids) in [
+            (None, ["a", "b", "c", "d", "e"]),
+            (Some("-id"), ["e", "d", "c", "b", "a"]),
+            (Some("n"), ["a", "e", "c", "b", "d"]),
+            (Some("-n"), ["c", "e", "a", "b", "d"]),
+            (Some("d"), ["a", "e", "c", "b", "d"]),
+            (Some("x"), ["e", "a", "c", "d", "b"]),
+        ] {
+            let expected: Vec<_> = ids.into_iter().map(word).collect();
+            let walked = pages(&client, "list_words", order_by, limit).await;
+            assert_eq!(walked, json!(expected), "{order_by:?} by {limit}");
+        }
+        let numbers = json!([{ "id": 1, "v": "a" }, { "id": 2, "v": "b" }, { "id": 3, "v": "e" }]);
+        assert_eq!(pages(&client, "list_numbers", None, limit).await, numbers);
+        let pairs = json!([{ "a": "p", "b": 1 }, { "a": "p", "b": 2 }, { "a": "q", "b": 2 }]);
+        assert_eq!(pages(&client, "list_pairs", None, limit).await, pairs);
+    }
+    // A condition says nothing about a value that is none.
+    let least = client.call("list_words", json!({ "min_n": 2 })).await;
+    let expected = json!([word("c"), word("e")]);
+    assert_eq!(least["structuredContent"]["records"], expected, "{least}");
+}
+
 #[tokio::test]
 async fn a_text_of_sqlite_that_is_not_utf_8_is_listed() {
     let house = sqlite(

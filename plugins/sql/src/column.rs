@@ -12,6 +12,7 @@ use crate::dialect::SqlDialect;
 use crate::mysql::MysqlColumn;
 use crate::native::{self, with_era};
 use crate::settings::quoted;
+use crate::sqlite;
 use crate::statement::StatementBuilder;
 
 /// The time by which clocks are set back: an hour nearly everywhere, half of one on Lord Howe Island, two at Troll.
@@ -62,7 +63,7 @@ impl<'a> SqlColumn<'a> {
         let name = self.name();
         if self.dialect == SqlDialect::Sqlite {
             return if self.field.kind == Type::Decimal {
-                self.sqlite_decimal()
+                sqlite::decimal(&name, self.whole())
             } else {
                 name
             };
@@ -99,7 +100,11 @@ impl<'a> SqlColumn<'a> {
                 return Value::Json(Cow::Owned(json));
             }
         }
-        Value::from_json(raw, self.field, zone)
+        let value = Value::from_json(raw, self.field, zone);
+        match self.dialect {
+            SqlDialect::Sqlite => sqlite::typed(value, raw, self.field),
+            SqlDialect::Postgresql | SqlDialect::Mysql => value,
+        }
     }
 
     /// Returns the expression that is ordered and looked at for nulls, as the value table does.
@@ -108,10 +113,29 @@ impl<'a> SqlColumn<'a> {
             return column.compared();
         }
         let plain = self.plain(builder);
+        // A collation does not leave a CASE.
+        let collation = match (self.dialect, self.field.kind) {
+            (SqlDialect::Sqlite, Type::Decimal) if !self.whole() => " COLLATE weir_decimal",
+            _ => "",
+        };
         match self.finite() {
-            Some(finite) => format!("(CASE WHEN {finite} THEN {plain} END)"),
+            Some(finite) => format!("(CASE WHEN {finite} THEN {plain} END){collation}"),
             None => plain,
         }
+    }
+
+    /// Returns the expression whose values are put together. SQLite's is one that shows a value of another type, since no
+    /// summary is right without it.
+    pub(crate) fn summarized(&self, builder: &mut StatementBuilder) -> String {
+        match self.dialect {
+            SqlDialect::Sqlite => self.plain(builder),
+            SqlDialect::Postgresql | SqlDialect::Mysql => self.compared(builder),
+        }
+    }
+
+    /// Returns `true` if a record has null in place of the value that the database answered.
+    pub(crate) fn is_emptied(&self, raw: &RawValue, value: &Value<'_>) -> bool {
+        self.dialect == SqlDialect::Sqlite && sqlite::is_emptied(self.field, raw, value)
     }
 
     /// Returns the condition for another comparison than `=`. `None` means that no value of the column compares with
@@ -134,14 +158,16 @@ impl<'a> SqlColumn<'a> {
         })
     }
 
-    /// Returns the condition for values that are not null to the value table, which has no infinities and no NaN; `None`
-    /// if the column holds nothing of that kind, or SQLite's own expression sees to it.
+    /// Returns the condition for values that are not null to the value table, which has no infinities, no NaN and nothing
+    /// of another type than the column's; `None` if the column holds nothing of that kind, or an expression of SQLite sees
+    /// to it.
     fn finite(&self) -> Option<String> {
         if let Some(column) = self.mysql() {
             return column.finite();
         }
         let name = self.name();
         match (self.dialect, self.field.kind, self.native()) {
+            (SqlDialect::Sqlite, _, _) if self.field.nullable => sqlite::fits(self.field),
             // The difference of an infinity with itself is not a number. Old servers have no infinity to compare with.
             (SqlDialect::Postgresql, Type::Number | Type::Decimal, "numeric") => {
                 Some(format!("{name} - {name} = 0"))
@@ -174,6 +200,16 @@ impl<'a> SqlColumn<'a> {
         }
         let name = self.name();
         let finite = self.finite()?;
+        if self.dialect == SqlDialect::Sqlite {
+            // The order of the others is that of an expression, which no index serves.
+            let is_plain = match self.field.kind {
+                Type::Integer | Type::Boolean => true,
+                Type::Decimal => self.whole(),
+                kind => kind == Type::Date && self.textual(),
+            };
+            let others = format!("({name} IS NULL OR NOT ({finite}))");
+            return is_plain.then_some((finite, others));
+        }
         match self.native() {
             "numeric" => Some((
                 format!("{name} IS NOT NULL AND {finite}"),
@@ -208,7 +244,10 @@ impl<'a> SqlColumn<'a> {
             }
             (SqlDialect::Sqlite, Type::Decimal) if self.whole() => name,
             (SqlDialect::Sqlite, Type::Decimal) => {
-                format!("{} COLLATE weir_decimal", self.sqlite_decimal())
+                format!(
+                    "{} COLLATE weir_decimal",
+                    sqlite::decimal(&name, self.whole())
+                )
             }
             (SqlDialect::Sqlite, Type::Number) => {
                 format!("(CASE WHEN abs({name}) <= 1.7976931348623157e308 THEN {name} END)")
@@ -242,7 +281,7 @@ impl<'a> SqlColumn<'a> {
         if let Some(column) = self.mysql() {
             return column.day();
         }
-        let compared = self.compared(builder);
+        let compared = self.summarized(builder);
         match (self.dialect, self.field.kind) {
             (_, Type::Date) => Some(compared),
             // SQLite's own functions round fractions of a second, perhaps into the next day.
@@ -263,7 +302,7 @@ impl<'a> SqlColumn<'a> {
             return column.grouped().0;
         }
         match (self.dialect, self.field.kind) {
-            (SqlDialect::Sqlite, _) => self.compared(builder),
+            (SqlDialect::Sqlite, _) => self.plain(builder),
             (SqlDialect::Postgresql, Type::Integer) if self.whole() => self.read(),
             (SqlDialect::Postgresql, Type::Decimal | Type::Integer) => {
                 format!("trim_scale(({})::numeric)::text", self.compared(builder))
@@ -287,7 +326,7 @@ impl<'a> SqlColumn<'a> {
         if let Some(column) = self.mysql() {
             return column.edge(function);
         }
-        let compared = self.compared(builder);
+        let compared = self.summarized(builder);
         let edge = format!("{function}({compared})");
         match (self.dialect, self.field.kind) {
             (SqlDialect::Sqlite, Type::Integer | Type::Number) if self.textual() => {
@@ -308,7 +347,7 @@ impl<'a> SqlColumn<'a> {
         if let Some(column) = self.mysql() {
             return Some(column.sum());
         }
-        let compared = self.compared(builder);
+        let compared = self.summarized(builder);
         let none = || "0".to_owned();
         Some(match (self.dialect, self.field.kind) {
             (SqlDialect::Postgresql, Type::Number) => {
@@ -583,17 +622,6 @@ impl<'a> SqlColumn<'a> {
             SqlDialect::Postgresql => matches!(self.native(), "int2" | "int4" | "int8"),
             SqlDialect::Mysql => false,
         }
-    }
-
-    /// Returns a decimal of SQLite as the text that SQLite writes, which is both shown and compared: a double has more
-    /// digits than that. One that is not finite is null.
-    fn sqlite_decimal(&self) -> String {
-        let name = self.name();
-        if self.whole() {
-            return name;
-        }
-        let finite = format!("typeof({name}) <> 'real' OR abs({name}) <= 1.7976931348623157e308");
-        format!("(CASE WHEN {finite} THEN CAST({name} AS TEXT) END)")
     }
 
     /// Returns the moment of a time without a zone. PostgreSQL takes the second reading of a time that the clocks of a

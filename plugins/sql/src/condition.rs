@@ -2,11 +2,12 @@
 
 use weir_plugin_sdk::matches::{self, Matcher};
 use weir_plugin_sdk::serde_json;
-use weir_plugin_sdk::{Comparison, Condition, Error, Value, Zone};
+use weir_plugin_sdk::{Comparison, Condition, Error, Shape, Value, Zone};
 
 use crate::SqlAdapter;
 use crate::column::SqlColumn;
 use crate::dialect::SqlDialect;
+use crate::sqlite;
 use crate::statement::StatementBuilder;
 
 /// Returns ` WHERE …` for conditions that all must hold, or nothing.
@@ -16,13 +17,23 @@ pub(crate) fn all(
     builder: &mut StatementBuilder,
 ) -> Result<String, Error> {
     let SqlAdapter { shape, zone, .. } = collection;
-    let mut text = String::new();
-    for (at, given) in conditions.iter().enumerate() {
+    let mut all = of_records(shape, builder.dialect);
+    for given in conditions {
         let column = SqlColumn::find(shape, builder.dialect, &given.column)?;
-        text.push_str(if at == 0 { " WHERE " } else { " AND " });
-        text.push_str(&condition(given, &column, zone, builder)?);
+        all.push(condition(given, &column, zone, builder)?);
     }
-    Ok(text)
+    Ok(match all.is_empty() {
+        true => String::new(),
+        false => format!(" WHERE {}", all.join(" AND ")),
+    })
+}
+
+/// Returns the conditions for rows that are records.
+pub(crate) fn of_records(shape: &Shape, dialect: SqlDialect) -> Vec<String> {
+    match dialect {
+        SqlDialect::Sqlite => sqlite::has_key(shape),
+        SqlDialect::Postgresql | SqlDialect::Mysql => Vec::new(),
+    }
 }
 
 pub(crate) fn condition(

@@ -17,6 +17,7 @@ mod parameters;
 mod refusal;
 mod select;
 mod settings;
+mod sqlite;
 mod statement;
 mod summarize;
 mod written;

@@ -1,10 +1,11 @@
 //! Reading: one SELECT a page, going on behind the last record by its order values.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use weir_plugin_sdk::order::{bad_cursor, decode_cursor, encode_cursor, total_order};
 use weir_plugin_sdk::records::Records;
-use weir_plugin_sdk::{Error, Order, Page, Query, Shape, Value, sql};
+use weir_plugin_sdk::{Error, Order, Page, Query, Shape, Value, log, sql};
 
 use crate::SqlAdapter;
 use crate::column::{SqlColumn, place};
@@ -68,14 +69,22 @@ pub(crate) fn read(
         rows = finite.into_iter().chain(others).take(limit).collect();
     }
     let mut records = Records::new();
+    let mut emptied = BTreeSet::new();
     for row in &rows {
         let members = wanted.iter().enumerate().map(|(at, column)| {
-            Ok((
-                column.field.key.as_str(),
-                column.value(cell(row, at)?, zone),
-            ))
+            let (key, raw) = (column.field.key.as_str(), cell(row, at)?);
+            let value = column.value(raw, zone);
+            if column.is_emptied(raw, &value) {
+                emptied.insert(key);
+            }
+            Ok((key, value))
         });
         records.push(members.collect::<Result<Vec<_>, Error>>()?);
+    }
+    if !emptied.is_empty() {
+        log::warn(&format!(
+            "A value that is not of its column's type is null, in {emptied:?}."
+        ));
     }
     let next = match rows.last() {
         Some(last) if !is_last && is_total => {
@@ -169,11 +178,12 @@ impl SqlReader<'_> {
 
     fn conditions(&self, builder: &mut StatementBuilder) -> Result<Vec<String>, Error> {
         let SqlAdapter { shape, zone, .. } = self.collection;
-        let conditions = self.query.conditions.iter().map(|given| {
+        let mut conditions = condition::of_records(shape, self.dialect);
+        for given in &self.query.conditions {
             let column = SqlColumn::find(shape, self.dialect, &given.column)?;
-            condition::condition(given, &column, zone, builder)
-        });
-        conditions.collect()
+            conditions.push(condition::condition(given, &column, zone, builder)?);
+        }
+        Ok(conditions)
     }
 
     /// Returns the SELECT for one part of the list, and one row more than `limit`.

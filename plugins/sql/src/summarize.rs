@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 
+use weir_plugin_sdk::serde_json::value::RawValue;
 use weir_plugin_sdk::summary::{
     DateStep, ExactSum, GROUPS_MAX, GroupRow, SummaryFunction, SummaryGroup, check_group,
     check_measure, computed, find, step_label, too_many_groups, unfit, write_groups,
@@ -117,7 +118,7 @@ impl<'q> SummaryPlan<'q> {
         let mut groups = Vec::with_capacity(self.groups.len());
         for (at, (group, column)) in (LEADING..).zip(&self.groups) {
             let value = match group.step {
-                None => column.value(cell(row, at)?, zone).into_owned(),
+                None => whole_value(column, cell(row, at)?, zone)?,
                 Some(step) => labelled(read(row, at, Type::Date, zone)?, step),
             };
             if let Value::Unfit(_) = value {
@@ -138,7 +139,7 @@ impl<'q> SummaryPlan<'q> {
             let whole = |at| self.whole(row, at);
             let value = match (function, column) {
                 (SummaryFunction::Minimum | SummaryFunction::Maximum, Some(column)) => {
-                    column.value(cell(row, at)?, zone).into_owned()
+                    whole_value(column, cell(row, at)?, zone)?
                 }
                 (SummaryFunction::Sum | SummaryFunction::Average, Some(column)) => {
                     let (count, odd) = (whole(at + 1)?, whole(at + 3)?);
@@ -219,7 +220,7 @@ impl<'q> SummaryPlan<'q> {
     ) -> Result<String, Error> {
         let mut list = vec![part.to_string()];
         let mut by = self.list_groups(&mut list, builder)?;
-        list.push(column.compared(builder));
+        list.push(column.summarized(builder));
         by.push(list.len().to_string());
         list.push("count(*)".to_owned());
         self.select(list, &by, width, VALUES_MAX + 1, query, builder)
@@ -286,8 +287,7 @@ impl<'q> SummaryPlan<'q> {
         for row in values {
             let groups = self.groups(row)?;
             let at = LEADING + groups.len();
-            let value = column.value(cell(row, at)?, &self.collection.zone);
-            match value {
+            match whole_value(column, cell(row, at)?, &self.collection.zone)? {
                 Value::Null => {}
                 value @ Value::Decimal(_) => {
                     let count = self.whole(row, at + 1)?;
@@ -310,6 +310,19 @@ impl<'q> SummaryPlan<'q> {
             }
         }
         Ok(())
+    }
+}
+
+/// Reads a value of a group; one that a record would have null for is refused, since no summary is right without it.
+fn whole_value(
+    column: &SqlColumn<'_>,
+    raw: &RawValue,
+    zone: &weir_plugin_sdk::Zone,
+) -> Result<Value<'static>, Error> {
+    let value = column.value(raw, zone);
+    match column.is_emptied(raw, &value) {
+        true => Err(unfit(column.field)),
+        false => Ok(value.into_owned()),
     }
 }
 

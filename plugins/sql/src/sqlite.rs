@@ -1,0 +1,92 @@
+//! What a column of SQLite holds beside its type. A declared type is a wish there, so that values of another one may come
+//! after the column was described: where it may be null they are null, and a row whose key is none is left out.
+
+use weir_plugin_sdk::serde_json::value::RawValue;
+use weir_plugin_sdk::{Field, Shape, Type, Value};
+
+use crate::settings::quoted;
+
+/// Returns the condition that a value is of its column's type; `None` where every value is, or an expression of the column
+/// sees to it. A column of texts that the contract calls a number is left as it is.
+pub(crate) fn fits(field: &Field) -> Option<String> {
+    let name = quoted(&field.key);
+    match field.kind {
+        Type::Date => {
+            let digits = "[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]";
+            Some(format!(
+                "typeof({name}) = 'text' AND {name} GLOB '{digits}' AND date({name}, '+0 days') = {name}"
+            ))
+        }
+        Type::Integer if is_numeric(field) => Some(format!(
+            "typeof({name}) IN ('integer', 'real') AND {name} = CAST({name} AS INTEGER)"
+        )),
+        Type::Boolean if is_numeric(field) => Some(format!("{name} IN (0, 1)")),
+        Type::Number | Type::Decimal if is_numeric(field) => {
+            Some(format!("typeof({name}) IN ('integer', 'real')"))
+        }
+        _ => None,
+    }
+}
+
+/// Returns null for a value that is not of its column's type, if the column may be null.
+pub(crate) fn typed<'r>(value: Value<'r>, raw: &RawValue, field: &Field) -> Value<'r> {
+    if !is_judged(field) {
+        return value;
+    }
+    // Where SQLite makes a number of each text that is one, any other text that reads like one is none.
+    let is_number = matches!(field.kind, Type::Integer | Type::Number);
+    match value {
+        Value::Unfit(_) => Value::Null,
+        _ if is_number && raw.get().starts_with('"') => Value::Null,
+        Value::Integer(value) if i64::try_from(value).is_err() => Value::Null,
+        value => value,
+    }
+}
+
+/// Returns `true` if a record has null in place of what SQLite answered.
+pub(crate) fn is_emptied(field: &Field, raw: &RawValue, value: &Value<'_>) -> bool {
+    value.is_null() && raw.get() != "null" && is_judged(field)
+}
+
+/// Returns `true` for a column that is null where its value is of another type.
+fn is_judged(field: &Field) -> bool {
+    field.nullable && (field.kind == Type::Datetime || fits(field).is_some())
+}
+
+/// Returns a decimal as the text that SQLite writes, which is both shown and compared: a double has more digits than that.
+/// One that is not finite is null.
+pub(crate) fn decimal(name: &str, is_whole: bool) -> String {
+    if is_whole {
+        return name.to_owned();
+    }
+    let finite = format!("typeof({name}) <> 'real' OR abs({name}) <= 1.7976931348623157e308");
+    format!("(CASE WHEN {finite} THEN CAST({name} AS TEXT) END)")
+}
+
+/// Returns the conditions for rows that are known by their key. SQLite takes nulls in a PRIMARY KEY, and values of any type.
+pub(crate) fn has_key(shape: &Shape) -> Vec<String> {
+    let fields = shape.key.iter().filter_map(|key| shape.field(key));
+    let conditions = fields.filter_map(|field| {
+        let native = field.native.as_deref().unwrap_or_default();
+        // The number of a row is always one.
+        let is_row_number =
+            shape.key.len() == 1 && field.generated && native.eq_ignore_ascii_case("INTEGER");
+        let name = quoted(&field.key);
+        match field.kind {
+            _ if is_row_number => None,
+            Type::Datetime => Some(format!("weir_datetime({name}, 'UTC') IS NOT NULL")),
+            _ => Some(fits(field).unwrap_or_else(|| format!("{name} IS NOT NULL"))),
+        }
+    });
+    conditions.collect()
+}
+
+/// Returns `true` for a column in which SQLite keeps a text that reads like a number as a number.
+fn is_numeric(field: &Field) -> bool {
+    let native = field.native.as_deref().unwrap_or_default();
+    let native = native.to_ascii_uppercase();
+    let is_other = ["CHAR", "CLOB", "TEXT", "BLOB"]
+        .iter()
+        .any(|part| native.contains(part));
+    native.contains("INT") || !(native.is_empty() || is_other)
+}
