@@ -655,6 +655,13 @@ fn a_pattern_is_published_as_clients_read_it() {
         (r"^(?!x)y", Some(r"^(?!x)y")),
         (r"(?i)^ab$", None),
         (r"(?P<year>\d+)", None),
+        (r"\A\d+\z", None),
+        (r"^\d+\Z", None),
+        (r"^\h+$", None),
+        (r"^(?>ab|a)c$", None),
+        (r"^[[:alpha:]]+$", None),
+        (r"^[a-z&&[^x]]+$", None),
+        (r"^[[:a]+$", Some(r"^[[:a]+$")),
     ] {
         let code = json!({ "type": "string", "pattern": pattern });
         let (contract, notes) = input(&json!({ "type": "object", "properties": { "code": code } }));
@@ -664,6 +671,54 @@ fn a_pattern_is_published_as_clients_read_it() {
         let is_noted = notes.iter().any(|note| note.contains("left out"));
         assert_eq!(is_noted, published.is_none(), "{pattern}: {notes:?}");
     }
+}
+
+/// A schema without a pattern of the server's own dialect took less than the server: `not` refused everything, and a value fitted
+/// two alternatives of one.
+#[test]
+fn no_more_is_refused_without_a_pattern_of_another_dialect() {
+    let of = |rule: Value| json!({ "type": "object", "properties": { "code": rule } });
+    let text = |pattern: &str| json!({ "type": "string", "pattern": pattern });
+    let named = |name: &str| json!({ "type": "object", "patternProperties": { name: { "type": "integer" } }, "additionalProperties": false });
+    let digits = r"\A\d+\z";
+    for (rule, sent) in [
+        (json!({ "not": { "pattern": digits } }), r#""ab""#),
+        (
+            json!({ "oneOf": [text(digits), text("^[a-z]+$")] }),
+            r#""ab""#,
+        ),
+        (
+            json!({ "if": { "pattern": digits }, "then": { "maxLength": 1 } }),
+            r#""ab""#,
+        ),
+        (
+            json!({ "type": "array", "contains": text(digits), "maxContains": 1 }),
+            r#"["1", "a"]"#,
+        ),
+        (named(r"\Ax\z"), r#"{"x": 1}"#),
+        (named(r"^x\h"), r#"{"x ": 1}"#),
+    ] {
+        let (contract, notes) = input(&of(rule.clone()));
+        let is_noted = notes.iter().any(|note| note.contains("left out"));
+        assert!(is_noted, "{rule}: {notes:?}");
+        let arguments = contract.tools[0].argument_validator().expect("a schema");
+        let sent = format!("{{\"code\": {sent}}}");
+        assert!(arguments.validate(&sent).is_ok(), "{rule}: {sent}");
+    }
+    let behind = json!({ "type": "object", "properties": { "code": { "not": { "$ref": "#/$defs/digits" } } },
+        "$defs": { "digits": text(digits) } });
+    let (contract, _) = input(&behind);
+    let arguments = contract.tools[0].argument_validator().expect("a schema");
+    assert!(arguments.validate(r#"{"code": "ab"}"#).is_ok());
+    // What other rules say stays, and so do alternatives of which a value fits one.
+    let (contract, _) = input(&of(
+        json!({ "oneOf": [{ "type": "string", "maxLength": 2, "pattern": digits }, { "type": "integer" }] }),
+    ));
+    let schema = contract.tools[0].input_schema.value();
+    assert_eq!(
+        schema["properties"]["code"],
+        json!({ "oneOf": [{ "type": "string", "maxLength": 2 }, { "type": "integer" }] })
+    );
 }
 
 #[test]

@@ -3,8 +3,11 @@
 //! If the root of an input cannot be written otherwise, it is published wider than it is, and arguments are checked
 //! against the whole of it.
 
+mod pattern;
+
 use serde_json::{Map, Value, json};
 
+pub use self::pattern::{has_needless_escapes, leave_out_patterns, plain_patterns};
 use crate::{
     keyword::{ANNOTATIONS, DEFINITIONS, DEFS, REF, SCHEMA},
     reference::{inline, pointed, pointed_from, stated_in, write_out_reference},
@@ -177,59 +180,6 @@ pub fn drop_faults(schema: &mut Value) -> bool {
     let mut has_faults = members.len() < before;
     each_inside_mut(members, &mut |schema| has_faults |= drop_faults(schema));
     has_faults
-}
-
-/// Writes patterns as JavaScript reads them with its flag `u`, as JSON Schema advises: clients that compile one of another form
-/// lose the tool, or all tools. A pattern that cannot be written so is left out.
-pub fn plain_patterns(schema: &mut Value, lowered: &mut RewriteReport) {
-    let Value::Object(members) = schema else {
-        return;
-    };
-    each_inside_mut(members, &mut |schema| plain_patterns(schema, lowered));
-    let Some(Value::String(pattern)) = members.get_mut("pattern") else {
-        return;
-    };
-    if let Some(plain) = without_needless_escapes(pattern) {
-        *pattern = plain;
-        lowered.tell("characters in patterns lose a backslash that they do not need, such as `\\<` and `\\-`");
-    }
-    if !crate::validate::is_pattern(pattern) {
-        members.shift_remove("pattern");
-        lowered.tell("patterns that are not of JSON Schema are left out, and the server alone judges by them");
-    }
-}
-
-/// Returns `true` if a backslash is in front of a character that needs none, which JavaScript refuses with its flag `u`.
-pub fn has_needless_escapes(pattern: &str) -> bool {
-    without_needless_escapes(pattern).is_some()
-}
-
-/// Returns the pattern without the backslashes that JavaScript refuses, if there are any. In a class `-` needs its backslash.
-/// `\<` and `\>` are the ends of a word to our engine.
-fn without_needless_escapes(pattern: &str) -> Option<String> {
-    const PLAIN: &str = "<>-_@#%:;=!\"'` ";
-    let mut plain = String::with_capacity(pattern.len());
-    let (mut characters, mut in_class) = (pattern.chars(), false);
-    while let Some(character) = characters.next() {
-        match character {
-            '\\' => {
-                let Some(escaped) = characters.next() else {
-                    plain.push(character);
-                    break;
-                };
-                if !PLAIN.contains(escaped) || (in_class && escaped == '-') {
-                    plain.push(character);
-                }
-                plain.push(escaped);
-                continue;
-            }
-            '[' => in_class = true,
-            ']' => in_class = false,
-            _ => {}
-        }
-        plain.push(character);
-    }
-    (plain.len() < pattern.len()).then_some(plain)
 }
 
 /// Writes properties that take anything, or nothing, as objects.

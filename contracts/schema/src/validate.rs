@@ -556,15 +556,16 @@ fn linear(pattern: &str) -> Result<jsonschema::Validator, String> {
 }
 
 /// Returns `true` for a pattern of JSON Schema's own dialect, which is that of JavaScript. Our engine also knows other things,
-/// such as `(?i)`, `\A` and `\<`: clients refuse these, or read them otherwise. Older clients refuse `(?i:…)` too.
+/// such as `(?i)`, `\A` and `\<`: clients refuse these, or read them otherwise. Older clients refuse `(?i:…)` too. What means a
+/// class or an intersection elsewhere, `[[:alpha:]]` or `[a-z&&[^b]]`, is other characters in JavaScript.
 pub fn is_pattern(text: &str) -> bool {
     static REGEX: LazyLock<jsonschema::Validator> =
         LazyLock::new(|| validator(&json!({ "format": "regex" })).expect("a schema"));
     !is_of_our_engine(text) && REGEX.is_valid(&text.into())
 }
 
-/// Returns `true` if a group of the pattern sets flags, or if `\<` or `\>` is in it: an end of a word to our engine, and a plain
-/// character or a fault to others.
+/// Returns `true` if a group of the pattern sets flags, if `\<` or `\>` is in it, an end of a word to our engine, and a plain
+/// character or a fault to others, or if a class has a class inside.
 fn is_of_our_engine(pattern: &str) -> bool {
     let (mut characters, mut in_class) = (pattern.char_indices(), false);
     while let Some((at, character)) = characters.next() {
@@ -574,6 +575,8 @@ fn is_of_our_engine(pattern: &str) -> bool {
                     return true;
                 }
             }
+            '[' if in_class && is_named_class(&pattern[at..]) => return true,
+            '&' if in_class && pattern[at..].starts_with("&&[") => return true,
             '[' => in_class = true,
             ']' => in_class = false,
             '(' if !in_class => match pattern[at + 1..].strip_prefix('?') {
@@ -584,6 +587,17 @@ fn is_of_our_engine(pattern: &str) -> bool {
         }
     }
     false
+}
+
+/// Returns `true` if the text begins with the name of a class, such as `[:alpha:]`.
+fn is_named_class(text: &str) -> bool {
+    let name = text
+        .strip_prefix("[:")
+        .and_then(|rest| rest.split_once(":]"));
+    name.is_some_and(|(name, _)| {
+        let name = name.strip_prefix('^').unwrap_or(name);
+        !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_lowercase())
+    })
 }
 
 fn options_for(judge: ValidationAuthority) -> jsonschema::ValidationOptions<'static> {

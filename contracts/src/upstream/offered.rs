@@ -3,10 +3,14 @@
 use serde_json::{Map, Value};
 use weir_schema::{
     foreign::{self, SchemaLimits},
-    rewrite,
+    rewrite::{self, RewriteReport},
 };
 
 use crate::{FileProblem, json, metadata, offer::OfferKind};
+
+/// The note about a schema without its faults.
+const MENDED: &str =
+    "keywords of its schemas that are null, or texts and lists of another type, are left out";
 
 /// The parts of a document about its server and its items. Wrong types count as absent, as they do where the document
 /// is composed.
@@ -40,8 +44,8 @@ pub(super) struct ParsedEntry {
 pub(super) struct ParsedSchema {
     pub json: Option<Value>,
     pub error: Option<String>,
-    /// Keywords that cannot be read, and that say nothing of a value, are left out.
-    pub is_mended: bool,
+    /// What is left out of a schema that could not be used as it was, in words for a report.
+    pub left_out: Vec<&'static str>,
 }
 
 /// Reads a document. Bounds in schemas may be numbers that no reader holds; they are judged where the schema is.
@@ -137,22 +141,30 @@ fn offered(index: usize, item: &Value) -> Option<ParsedEntry> {
 
 fn schema(detail: &Value) -> ParsedSchema {
     let (json, error) = (detail.get("json"), detail.get("error"));
-    let mended = json.filter(|_| error.is_some()).and_then(mended);
-    let is_mended = mended.is_some();
-    ParsedSchema {
-        json: mended.or_else(|| json.cloned()),
-        error: error
-            .and_then(Value::as_str)
-            .filter(|_| !is_mended)
-            .map(str::to_owned),
-        is_mended,
+    let error = error.and_then(Value::as_str).map(str::to_owned);
+    match json.filter(|_| error.is_some()).and_then(mended) {
+        Some((schema, left_out)) => ParsedSchema {
+            json: Some(schema),
+            error: None,
+            left_out,
+        },
+        None => ParsedSchema {
+            json: json.cloned(),
+            error,
+            left_out: Vec::new(),
+        },
     }
 }
 
-/// Returns a schema that was refused without its faults, if it can be used then.
-fn mended(schema: &Value) -> Option<Value> {
+/// Returns a schema that was refused without its faults, and with them what they are, if it can be used then.
+fn mended(schema: &Value) -> Option<(Value, Vec<&'static str>)> {
     let mut schema = schema.clone();
-    let is_usable = rewrite::drop_faults(&mut schema)
+    let mut report = RewriteReport::default();
+    if rewrite::drop_faults(&mut schema) {
+        report.tell(MENDED);
+    }
+    rewrite::plain_patterns(&mut schema, &mut report);
+    let is_usable = !report.changes.is_empty()
         && foreign::check(&schema.to_string(), &SchemaLimits::default()).is_ok();
-    is_usable.then_some(schema)
+    is_usable.then_some((schema, report.changes))
 }

@@ -9,10 +9,6 @@ use weir_schema::{
 use super::{RefusedEntry, ToolOverlay, offered::ParsedEntry};
 use crate::{contract::OfferTarget, mirror};
 
-/// The note about a schema without its faults.
-const MENDED: &str =
-    "keywords of its schemas that are null, or texts and lists of another type, are left out";
-
 /// Returns the published schema. If arguments are checked against another one, that goes into the target.
 pub(super) fn input(
     item: &ParsedEntry,
@@ -27,8 +23,8 @@ pub(super) fn input(
         return Err(refused(format!("its input schema cannot be used: {error}"))
             .hint("ask its maker for a valid one"));
     }
-    if item.input.is_mended {
-        report.tell(MENDED);
+    for &what in &item.input.left_out {
+        report.tell(what);
     }
     let mut schema = match &item.input.json {
         Some(schema) => dialect::translate(schema).map_err(refused)?,
@@ -105,8 +101,8 @@ pub(super) fn output(
     let Some(schema) = &output.json else {
         return Ok(None);
     };
-    if output.is_mended {
-        report.tell(MENDED);
+    for &what in &output.left_out {
+        report.tell(what);
     }
     let mut schema = dialect::translate(schema).map_err(refused)?;
     rewrite::plain_patterns(&mut schema, report);
