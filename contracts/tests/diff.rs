@@ -574,6 +574,170 @@ fn every_row_of_values() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// Schemas of the same values in other words: a rule about what no value has says nothing.
+fn spellings() -> Vec<(Value, Value)> {
+    let text = || json!({ "type": "string" });
+    let list = |rules: Value| with_type("array", rules);
+    let members = |rules: Value| with_type("object", rules);
+    vec![
+        (
+            list(json!({ "maxItems": 0, "items": text() })),
+            list(json!({ "maxItems": 0, "items": { "type": "integer" } })),
+        ),
+        (
+            list(json!({ "maxItems": 0 })),
+            list(json!({ "items": false })),
+        ),
+        (
+            list(json!({ "prefixItems": [text()], "maxItems": 1 })),
+            list(json!({ "prefixItems": [text()], "items": false })),
+        ),
+        (
+            list(json!({ "prefixItems": [text(), false] })),
+            list(json!({ "prefixItems": [text()], "maxItems": 1, "uniqueItems": true })),
+        ),
+        (
+            list(json!({ "prefixItems": [text()], "items": text() })),
+            list(json!({ "items": text() })),
+        ),
+        (list(json!({ "maxItems": 0 })), json!({ "const": [] })),
+        (
+            members(
+                json!({ "properties": { "x": text(), "y": {} }, "additionalProperties": false, "maxProperties": 2 }),
+            ),
+            members(
+                json!({ "properties": { "x": text(), "y": {} }, "additionalProperties": false }),
+            ),
+        ),
+        (
+            members(
+                json!({ "properties": { "x": text(), "y": false }, "additionalProperties": false }),
+            ),
+            members(json!({ "properties": { "x": text() }, "additionalProperties": false })),
+        ),
+        (
+            members(json!({ "maxProperties": 0 })),
+            members(json!({ "additionalProperties": false })),
+        ),
+        (
+            members(json!({ "maxProperties": 0, "properties": { "x": text() } })),
+            members(json!({ "maxProperties": 0, "propertyNames": { "maxLength": 3 } })),
+        ),
+        (
+            members(json!({ "maxProperties": 0 })),
+            json!({ "enum": [{}] }),
+        ),
+        (
+            json!({ "type": "number", "minimum": 2, "maximum": 2 }),
+            json!({ "enum": [2] }),
+        ),
+        (
+            json!({ "type": "number", "minimum": 0.5, "maximum": 0.5 }),
+            json!({ "const": 0.5 }),
+        ),
+        (
+            json!({ "type": "number", "minimum": 2, "maximum": 2 }),
+            json!({ "type": "integer", "exclusiveMinimum": 1, "exclusiveMaximum": 3 }),
+        ),
+        (
+            json!({ "type": "integer", "minimum": 2, "maximum": 3, "multipleOf": 2 }),
+            json!({ "type": "integer", "minimum": 2, "maximum": 2 }),
+        ),
+        (
+            json!({ "anyOf": [{ "type": "integer", "minimum": 0, "maximum": 4 }, { "type": "integer", "minimum": 5, "maximum": 9 }] }),
+            json!({ "type": "integer", "minimum": 0, "maximum": 9 }),
+        ),
+        (
+            json!({ "type": "string", "maxLength": 0, "pattern": "^$" }),
+            json!({ "const": "" }),
+        ),
+        (json!({ "enum": [] }), json!(false)),
+        (
+            json!({ "type": "integer", "minimum": 3, "maximum": 2 }),
+            json!({ "type": "string", "minLength": 2, "maxLength": 1 }),
+        ),
+        (
+            list(json!({ "minItems": 2, "items": false })),
+            members(json!({ "minProperties": 1, "maxProperties": 0 })),
+        ),
+    ]
+}
+
+fn with_type(word: &str, mut rules: Value) -> Value {
+    rules["type"] = word.into();
+    rules
+}
+
+#[test]
+fn another_spelling_of_the_same_values_is_identical() {
+    let mut wrong = Vec::new();
+    for (one, two) in spellings() {
+        for (old, new) in [(&one, &two), (&two, &one)] {
+            for side in [SchemaSide::Input, SchemaSide::Output] {
+                let (old, new) = (object(old.clone()), object(new.clone()));
+                let (class, rule) = (ChangeSeverity::Identical, "order-changed");
+                check(&mut wrong, side, &old, &new, class, rule);
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// What looks like such a spelling, and is none: the second one of each pair takes less.
+#[test]
+fn a_narrower_schema_is_no_other_spelling() {
+    let pairs = [
+        (
+            json!({ "type": "array", "maxItems": 1, "items": {} }),
+            json!({ "type": "array", "maxItems": 1, "items": false }),
+        ),
+        (
+            json!({ "type": "array", "prefixItems": [{}], "items": { "type": "integer" } }),
+            json!({ "type": "array", "items": { "type": "integer" } }),
+        ),
+        (
+            json!({ "type": "array", "maxItems": 1, "items": { "type": "string" } }),
+            json!({ "type": "array", "maxItems": 0, "items": { "type": "integer" } }),
+        ),
+        (
+            json!({ "type": "object", "properties": { "x": {}, "y": {} }, "additionalProperties": false, "maxProperties": 2 }),
+            json!({ "type": "object", "properties": { "x": {}, "y": {} }, "additionalProperties": false, "maxProperties": 1 }),
+        ),
+        (
+            json!({ "type": "object", "maxProperties": 0 }),
+            json!({ "type": "object", "maxProperties": 0, "required": ["x"] }),
+        ),
+        (
+            json!({ "type": "object", "properties": { "x": { "type": "string" } }, "additionalProperties": false }),
+            json!({ "type": "object", "properties": { "x": { "type": "string" } }, "maxProperties": 0 }),
+        ),
+        (
+            json!({ "type": "number", "minimum": 2, "maximum": 2.5 }),
+            json!({ "type": "number", "minimum": 2, "maximum": 2 }),
+        ),
+        (
+            json!({ "type": "string", "maxLength": 1 }),
+            json!({ "const": "" }),
+        ),
+        (
+            json!({ "type": "integer", "minimum": 2, "maximum": 2 }),
+            json!({ "type": "integer", "minimum": 2, "exclusiveMaximum": 2 }),
+        ),
+    ];
+    for (wide, narrow) in pairs {
+        let (wide, narrow) = (object(wide), object(narrow));
+        for (old, new, side, is_breaking) in [
+            (&wide, &narrow, SchemaSide::Input, true),
+            (&narrow, &wide, SchemaSide::Output, true),
+            (&wide, &narrow, SchemaSide::Output, false),
+        ] {
+            let found = diff_schemas(old, new, side);
+            assert_eq!(found.breaking, is_breaking, "{old} → {new}: {found:?}");
+            assert!(found.class >= ChangeSeverity::Compatible, "{found:?}");
+        }
+    }
+}
+
 /// Rows about members, where it matters whether the object is open.
 #[test]
 fn every_row_of_members() {

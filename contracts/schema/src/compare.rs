@@ -4,6 +4,7 @@
 //! change is judged by itself, and what looks at other keywords (`properties` and `additionalProperties`) as one.
 
 mod digest;
+mod finite;
 pub mod normal;
 pub mod number;
 mod object;
@@ -151,7 +152,7 @@ impl<'s> SchemaComparison<'s> {
             );
             return;
         }
-        match (normal::is_false(old), normal::is_false(new)) {
+        match (finite::is_never(old), finite::is_never(new)) {
             (true, true) => return,
             (true, false) => {
                 let reason = "values are allowed where none was".to_owned();
@@ -177,10 +178,11 @@ impl<'s> SchemaComparison<'s> {
             }
             (false, false) => {}
         }
-        if self.enumerations(old, new) || self.unions(old, new) {
-            return;
+        let known = self.findings.len();
+        if !self.enumerations(old, new) && !self.unions(old, new) {
+            self.keywords(old, new);
         }
-        self.keywords(old, new);
+        self.forget_spelling(known, old, new);
     }
 
     /// Compares everything that is neither a list of values nor a union of schemas.

@@ -125,7 +125,7 @@ fn object(tape: &mut Tape<'_>) -> Map<String, Value> {
             ("required", &required),
             ("patternProperties", &patterns),
             ("minProperties", &[json!(0), json!(1), json!(2)]),
-            ("maxProperties", &[json!(1), json!(2)]),
+            ("maxProperties", &[json!(0), json!(1), json!(2)]),
             (
                 "propertyNames",
                 &[json!({ "maxLength": 1 }), json!({ "minLength": 2 })],
@@ -174,6 +174,7 @@ fn list(tape: &mut Tape<'_>) -> Map<String, Value> {
     let prefixes = [
         json!([{ "type": "integer" }]),
         json!([{}]),
+        json!([{}, false]),
         json!([{}, { "type": "integer" }]),
     ];
     let mut map = some(
@@ -182,7 +183,7 @@ fn list(tape: &mut Tape<'_>) -> Map<String, Value> {
             ("items", &inner),
             ("prefixItems", &prefixes),
             ("minItems", &[json!(0), json!(1), json!(2)]),
-            ("maxItems", &[json!(1), json!(2)]),
+            ("maxItems", &[json!(0), json!(1), json!(2)]),
             ("uniqueItems", &[json!(true), json!(false)]),
             (
                 "contains",
@@ -222,7 +223,7 @@ fn text(tape: &mut Tape<'_>) -> Map<String, Value> {
         &[
             ("type", &words),
             ("minLength", &[json!(0), json!(1), json!(2)]),
-            ("maxLength", &[json!(1), json!(2), json!(2.0)]),
+            ("maxLength", &[json!(0), json!(1), json!(2), json!(2.0)]),
             ("pattern", &[json!("^a"), json!("b$")]),
             ("format", &[json!("date"), json!("email")]),
             (
@@ -231,6 +232,7 @@ fn text(tape: &mut Tape<'_>) -> Map<String, Value> {
                     json!(["a", "b"]),
                     json!(["a", null]),
                     json!(["ab", "abc", 1]),
+                    json!([]),
                 ],
             ),
             ("const", &[json!("a"), json!(null)]),

@@ -110,11 +110,11 @@ pub(super) fn same_rules(key: &str, old: &Value, new: &Value) -> bool {
     only(old) == only(new)
 }
 
-/// Returns `true` if the schema is `false` in its one spelling.
+/// Returns `true` if the schema is `false` in its one spelling, or lists no value.
 pub(super) fn is_false(schema: &Value) -> bool {
-    schema
-        .get("not")
-        .is_some_and(|inner| inner.as_object().is_some_and(Map::is_empty))
+    let is_not_anything = |inner: &Value| inner.as_object().is_some_and(Map::is_empty);
+    let is_no_list = |values: &Value| values.as_array().is_some_and(Vec::is_empty);
+    schema.get("not").is_some_and(is_not_anything) || schema.get("enum").is_some_and(is_no_list)
 }
 
 /// Returns `true` if the schema is a reference that could not be inlined.

@@ -1,8 +1,8 @@
 //! Members of objects and items of lists.
 
-use std::{cmp::Ordering, collections::BTreeSet};
+use std::{cmp::Ordering, collections::BTreeSet, sync::LazyLock};
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::{
     ChangeEffect, PathStep, SchemaComparison, SchemaRule,
@@ -19,10 +19,14 @@ const NAMES_MAX: usize = 100;
 impl<'s> SchemaComparison<'s> {
     pub(super) fn objects(&mut self, old: &'s Value, new: &'s Value) {
         self.least_members(old, new);
-        self.count(old, new, "maxProperties", false);
-        let names = (part(old, "propertyNames"), part(new, "propertyNames"));
-        self.inside((old, new), PathStep::Name, &["propertyNames"], names);
-        self.patterns(old, new);
+        self.most(old, new, "maxProperties", most_members);
+        // Of an object without members no rule for their names says anything.
+        let is_bare = has_no_members(old) || has_no_members(new);
+        if !is_bare {
+            let names = (part(old, "propertyNames"), part(new, "propertyNames"));
+            self.inside((old, new), PathStep::Name, &["propertyNames"], names);
+            self.patterns(old, new);
+        }
         let sides = ObjectKeywords::from_schema(old).zip(ObjectKeywords::from_schema(new));
         let Some((was, is)) = sides else {
             ["properties", "required", "additionalProperties"]
@@ -30,8 +34,8 @@ impl<'s> SchemaComparison<'s> {
                 .for_each(|key| self.undecided(key, old, new));
             return;
         };
-        let has_patterns =
-            old.get("patternProperties").is_some() || new.get("patternProperties").is_some();
+        let has_patterns = !is_bare
+            && (old.get("patternProperties").is_some() || new.get("patternProperties").is_some());
         let same_names = was
             .properties
             .keys()
@@ -93,6 +97,13 @@ impl<'s> SchemaComparison<'s> {
                     );
                     self.required(name, was, is);
                 }
+                // Where no further member is allowed, one that is none needs no name.
+                None if is_false(schema)
+                    && is_false(is.further)
+                    && !was.required.contains(name.as_str()) =>
+                {
+                    self.required(name, was, is);
+                }
                 None if !self.spend(is.properties.len() / 4 + names_max * heaviest) => return,
                 None => match new_name(name, schema, was, is, &renamed) {
                     Some(new_name) => {
@@ -108,7 +119,9 @@ impl<'s> SchemaComparison<'s> {
             .iter()
             .filter(|(name, _)| !was.properties.contains_key(*name))
         {
-            if !renamed.contains(name.as_str()) {
+            if is_false(schema) && is_false(was.further) {
+                self.required(name, was, is);
+            } else if !renamed.contains(name.as_str()) {
                 self.added(name, schema, was, is);
             }
         }
@@ -337,7 +350,7 @@ impl<'s> SchemaComparison<'s> {
 
     pub(super) fn lists(&mut self, old: &'s Value, new: &'s Value) {
         self.count(old, new, "minItems", true);
-        self.count(old, new, "maxItems", false);
+        self.most(old, new, "maxItems", most_items);
         self.uniqueness(old, new);
         let prefix = |schema: &'s Value| {
             schema
@@ -347,11 +360,23 @@ impl<'s> SchemaComparison<'s> {
         let (Some(was), Some(is)) = (prefix(old), prefix(new)) else {
             return self.undecided("prefixItems", old, new);
         };
-        if was.len() != is.len() {
+        let items = (part(old, "items"), part(new, "items"));
+        if !items.0.is_object() || !items.1.is_object() {
             self.undecided("prefixItems", old, new);
             return self.undecided("items", old, new);
         }
-        for (index, pair) in was.iter().zip(is).enumerate() {
+        let reach = (most_items(old), most_items(new));
+        let stated = |schema| count_of(schema, "maxItems");
+        let stated = stated(old).min(stated(new));
+        // A list of one side that has an item there is a change of `maxItems` by itself.
+        let has_item =
+            |index: usize| (index as u64) < stated && (index as u64) < reach.0.max(reach.1);
+        let length = was.len().max(is.len());
+        for index in (0..length).take_while(|index| has_item(*index)) {
+            let pair = (
+                was.get(index).unwrap_or(items.0),
+                is.get(index).unwrap_or(items.1),
+            );
             self.inside(
                 (old, new),
                 PathStep::Item(index),
@@ -359,19 +384,14 @@ impl<'s> SchemaComparison<'s> {
                 pair,
             );
         }
-        let items = (part(old, "items"), part(new, "items"));
-        if !items.0.is_object() || !items.1.is_object() {
-            return self.undecided("items", old, new);
+        if has_item(length) {
+            self.inside((old, new), PathStep::Item(length), &["items"], items);
         }
-        self.inside((old, new), PathStep::Item(was.len()), &["items"], items);
     }
 
     /// Compares `uniqueItems`, which says nothing about lists of one item at most.
     fn uniqueness(&mut self, old: &'s Value, new: &'s Value) {
-        let is_short = |schema: &Value| {
-            let most = schema.get("maxItems").and_then(number::count);
-            most.is_some_and(|most| most <= 1)
-        };
+        let is_short = |schema: &Value| most_items(schema) <= 1;
         let is_unique = |schema: &Value| schema.get("uniqueItems") == Some(&Value::Bool(true));
         if is_short(old) || is_short(new) {
             return;
@@ -383,6 +403,41 @@ impl<'s> SchemaComparison<'s> {
         };
         self.bound(old, new, "uniqueItems", order, change);
     }
+}
+
+/// Returns a maximum count, or the largest there is if the schema has none.
+fn count_of(schema: &Value, key: &str) -> u64 {
+    let count = schema.get(key).and_then(number::count);
+    count.unwrap_or(u64::MAX)
+}
+
+/// Returns the most items that a list may have: `false` for an item ends it.
+pub(super) fn most_items(schema: &Value) -> u64 {
+    let prefix = schema.get("prefixItems").and_then(Value::as_array);
+    let prefix = prefix.map_or(&[][..], Vec::as_slice);
+    let last = match prefix.iter().position(is_false) {
+        None if is_false(part(schema, "items")) => prefix.len() as u64,
+        None => u64::MAX,
+        Some(index) => index as u64,
+    };
+    last.min(count_of(schema, "maxItems"))
+}
+
+/// Returns the most members that an object may have: a closed one has those of its names.
+pub(super) fn most_members(schema: &Value) -> u64 {
+    let stated = count_of(schema, "maxProperties");
+    if !is_false(part(schema, "additionalProperties")) || schema.get("patternProperties").is_some()
+    {
+        return stated;
+    }
+    let properties = schema.get("properties").and_then(Value::as_object);
+    let named = properties.into_iter().flatten();
+    stated.min(named.filter(|(_, schema)| !is_false(schema)).count() as u64)
+}
+
+/// Returns `true` if the bound alone leaves an object without members.
+fn has_no_members(schema: &Value) -> bool {
+    count_of(schema, "maxProperties") == 0
 }
 
 /// Returns the number of members that a schema requires.
@@ -401,13 +456,15 @@ struct ObjectKeywords<'s> {
     further: &'s Value,
 }
 
-static NONE: std::sync::LazyLock<Map<String, Value>> = std::sync::LazyLock::new(Map::new);
+static NONE: LazyLock<Map<String, Value>> = LazyLock::new(Map::new);
+static NOTHING: LazyLock<Value> = LazyLock::new(|| json!({ "not": {} }));
 
 impl<'s> ObjectKeywords<'s> {
     fn from_schema(schema: &'s Value) -> Option<Self> {
+        let is_bare = has_no_members(schema);
         let properties = match schema.get("properties") {
-            None => &*NONE,
-            Some(properties) => properties.as_object()?,
+            Some(properties) if !is_bare => properties.as_object()?,
+            _ => &*NONE,
         };
         let required = match schema.get("required") {
             None => BTreeSet::new(),
@@ -417,7 +474,10 @@ impl<'s> ObjectKeywords<'s> {
                 .map(Value::as_str)
                 .collect::<Option<_>>()?,
         };
-        let further = part(schema, "additionalProperties");
+        let further = match is_bare {
+            true => &*NOTHING,
+            false => part(schema, "additionalProperties"),
+        };
         further.is_object().then_some(Self {
             schema,
             properties,

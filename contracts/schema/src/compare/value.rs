@@ -3,10 +3,12 @@
 use std::{cmp::Ordering, collections::HashSet};
 
 use jsonschema::Validator;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{
-    SchemaComparison, SchemaRule, normal,
+    SchemaComparison, SchemaRule,
+    finite::{all_values, listed},
+    normal,
     number::{self, DecimalStep as Multiple, ExactNumber, RangeBound},
     weight,
 };
@@ -24,8 +26,6 @@ const ALL: u8 = 127;
 
 /// Values that came, among which a new name is looked for.
 const LIKELY_MAX: usize = 100;
-/// Whole numbers of a range that are compared one by one with those of a list.
-const NUMBERS_MAX: i64 = 128;
 
 /// Returns the types that values of a schema may have; `None` if `type` says something unknown.
 pub(super) fn types(schema: &Value) -> Option<u8> {
@@ -149,6 +149,16 @@ impl<'s> ValueTest<'s> {
     }
 }
 
+/// Returns the steps of a check of the values of both: a schema that is more than a list of texts compares each value with all
+/// that it lists.
+fn steps_of(tests: &[(ValueTest<'_>, ValueTest<'_>)], old: &Value, new: &Value) -> usize {
+    let steps = match tests {
+        [(ValueTest::Texts(_), ValueTest::Texts(_))] => weight(old) + weight(new),
+        _ => (weight(old) + weight(new)).saturating_pow(2) / 32 + 500,
+    };
+    steps.saturating_mul(tests.len())
+}
+
 /// Collects the texts that a schema lists. Returns `false` if it has any other rule.
 fn lists_texts<'s>(schema: &'s Value, texts: &mut HashSet<&'s str>) -> bool {
     let Some(members) = schema.as_object() else {
@@ -226,16 +236,10 @@ impl<'s> SchemaComparison<'s> {
             );
             return true;
         };
-        // A schema that is more than a list of texts compares each value with all that it lists.
-        let steps = match tests.as_slice() {
-            [(ValueTest::Texts(_), ValueTest::Texts(_))] => weight(old) + weight(new),
-            _ => (weight(old) + weight(new)).saturating_pow(2) / 32 + 500,
-        };
-        if !self.spend(steps.saturating_mul(tests.len())) {
+        if !self.spend(steps_of(&tests, old, new)) {
             return true;
         }
-        let values = |schema: &Value| listed(schema).or_else(|| few_with_numbers(schema));
-        let (was, is) = (values(old), values(new));
+        let (was, is) = (all_values(old), all_values(new));
         let is_lost = |value: &&Value| {
             let mut tests = tests.iter();
             tests.any(|(was, is)| was.is_valid(value) && !is.is_valid(value))
@@ -282,6 +286,37 @@ impl<'s> SchemaComparison<'s> {
             }
         }
         true
+    }
+
+    /// Drops the changes from the `known`th on that say no more than another spelling does: both schemas have few values, and the
+    /// same ones.
+    pub(super) fn forget_spelling(&mut self, known: usize, old: &'s Value, new: &'s Value) {
+        let is_change = |rule: SchemaRule| rule.narrows() || rule.widens();
+        let mut found = self.findings[known..].iter();
+        if !found.any(|finding| is_change(finding.rule)) {
+            return;
+        }
+        let (Some(was), Some(is)) = (all_values(old), all_values(new)) else {
+            return;
+        };
+        let Ok(tests) = ValueTest::of_both(old, new) else {
+            return;
+        };
+        let steps = steps_of(&tests, old, new);
+        if steps > self.left || !self.spend(steps) {
+            return;
+        }
+        let is_same = |value: &Value| {
+            let mut tests = tests.iter();
+            tests.all(|(was, is)| was.is_valid(value) == is.is_valid(value))
+        };
+        if was.iter().chain(&is).all(is_same) {
+            let mut index = 0;
+            self.findings.retain(|finding| {
+                index += 1;
+                index <= known || !is_change(finding.rule)
+            });
+        }
     }
 
     fn values(
@@ -491,18 +526,31 @@ impl<'s> SchemaComparison<'s> {
             return self.undecided(key, old, new);
         };
         let order = if least { was.cmp(&is) } else { is.cmp(&was) };
-        let shown = |schema: &Value| {
-            schema
-                .get(key)
-                .map_or_else(|| "none".to_owned(), Value::to_string)
+        let change = format!("{} → {}", shown_count(old, key), shown_count(new, key));
+        self.bound(old, new, key, order, &change);
+    }
+
+    /// Compares a maximum count, which says nothing beyond what the values `reach` anyway.
+    pub(super) fn most(
+        &mut self,
+        old: &'s Value,
+        new: &'s Value,
+        key: &str,
+        reach: fn(&Value) -> u64,
+    ) {
+        let of = |schema: &Value| schema.get(key).map_or(Some(u64::MAX), number::count);
+        let (Some(was), Some(is)) = (of(old), of(new)) else {
+            return self.undecided(key, old, new);
         };
-        self.bound(
-            old,
-            new,
-            key,
-            order,
-            &format!("{} → {}", shown(old), shown(new)),
-        );
+        let order = if is < reach(old) {
+            Ordering::Less
+        } else if was < reach(new) {
+            Ordering::Greater
+        } else {
+            Ordering::Equal
+        };
+        let change = format!("{} → {}", shown_count(old, key), shown_count(new, key));
+        self.bound(old, new, key, order, &change);
     }
 
     /// Records the change of a bound. `Less` means that the old schema allowed more than the new one.
@@ -523,66 +571,9 @@ impl<'s> SchemaComparison<'s> {
     }
 }
 
-/// Returns the values that a schema lists, whatever else it says about them.
-fn listed(schema: &Value) -> Option<Vec<Value>> {
-    if let Some(value) = schema.get("const") {
-        return Some(vec![value.clone()]);
-    }
-    if let Some(Value::Array(values)) = schema.get("enum") {
-        return Some(values.clone());
-    }
-    let arms = ["anyOf", "oneOf"]
-        .into_iter()
-        .find_map(|key| schema.get(key)?.as_array())?;
-    let listed = arms.iter().map(|arm| listed(arm).or_else(|| few(arm)));
-    Some(listed.collect::<Option<Vec<Vec<Value>>>>()?.concat())
-}
-
-/// Returns all values of types that have few.
-fn few(schema: &Value) -> Option<Vec<Value>> {
-    let types = types(schema)?;
-    (types & !(NULL | BOOLEAN) == 0).then(|| few_of(types))
-}
-
-/// Returns what holds all values of a schema whose types have few, or whole numbers within bounds.
-fn few_with_numbers(schema: &Value) -> Option<Vec<Value>> {
-    let types = types(schema)?;
-    if types & !(NULL | BOOLEAN | INTEGER) != 0 {
-        return None;
-    }
-    let mut values = few_of(types);
-    if types & INTEGER != 0 {
-        values.extend(whole_numbers(schema)?);
-    }
-    Some(values)
-}
-
-/// Returns the values of those of the types that have few.
-fn few_of(types: u8) -> Vec<Value> {
-    let all = [
-        (NULL, Value::Null),
-        (BOOLEAN, json!(false)),
-        (BOOLEAN, json!(true)),
-    ];
-    all.into_iter()
-        .filter(|(bit, _)| types & bit != 0)
-        .map(|(_, value)| value)
-        .collect()
-}
-
-/// Returns the whole numbers within the bounds of a schema, where they are few.
-fn whole_numbers(schema: &Value) -> Option<Vec<Value>> {
-    let whole = |key, exclusive, upwards| {
-        let bound = bound(schema, key, exclusive, upwards).ok()??;
-        match bound.inside(upwards).at {
-            ExactNumber::Whole(whole) => i64::try_from(whole).ok(),
-            ExactNumber::Fraction(_) => None,
-        }
-    };
-    let least = whole("minimum", "exclusiveMinimum", true)?;
-    let most = whole("maximum", "exclusiveMaximum", false)?;
-    let are_few = most.saturating_sub(least) < NUMBERS_MAX;
-    are_few.then(|| (least..=most).map(Value::from).collect())
+fn shown_count(schema: &Value, key: &str) -> String {
+    let stated = schema.get(key);
+    stated.map_or_else(|| "none".to_owned(), Value::to_string)
 }
 
 fn has_format(schema: &Value) -> bool {
@@ -612,7 +603,7 @@ fn listing(values: &[Value]) -> String {
 }
 
 /// Returns the tighter of the two keywords of one end; the error means that one of them is no number.
-fn bound(
+pub(super) fn bound(
     schema: &Value,
     key: &str,
     exclusive: &str,

@@ -1,0 +1,157 @@
+//! Schemas that have few values, or none.
+
+use std::cmp::Ordering;
+
+use serde_json::{Value, json};
+
+use super::{
+    normal,
+    number::{self, ExactNumber},
+    object,
+    value::{ARRAY, BOOLEAN, FRACTION, INTEGER, NULL, OBJECT, STRING, bound, types},
+};
+
+/// Whole numbers of a range that are compared one by one.
+const NUMBERS_MAX: i64 = 128;
+/// Values of all alternatives together that are compared one by one.
+const VALUES_MAX: usize = 1_000;
+/// Numbers up to this are exact as doubles.
+const EXACT_MAX: i128 = 1 << 53;
+
+/// Returns `true` if no value is valid: nothing is, or the bounds of each type leave none.
+pub(super) fn is_never(schema: &Value) -> bool {
+    if normal::is_false(schema) {
+        return true;
+    }
+    let Some(types) = types(schema) else {
+        return false;
+    };
+    let counted = |key: &str| schema.get(key).and_then(number::count);
+    let is_empty = |type_bit: u8| match type_bit {
+        STRING => counted("minLength") > counted("maxLength").or(Some(u64::MAX)),
+        ARRAY => counted("minItems") > Some(object::most_items(schema)),
+        OBJECT => counted("minProperties") > Some(object::most_members(schema)),
+        _ => false,
+    };
+    let numbers = types & (INTEGER | FRACTION);
+    let has_numbers =
+        numbers != 0 && numbers_of(schema, types).is_none_or(|numbers| !numbers.is_empty());
+    let others = [NULL, BOOLEAN, STRING, ARRAY, OBJECT];
+    let mut others = others.into_iter().filter(|bit| types & bit != 0);
+    !has_numbers && others.all(is_empty)
+}
+
+/// Returns the values that a schema lists, whatever else it says about them.
+pub(super) fn listed(schema: &Value) -> Option<Vec<Value>> {
+    if let Some(value) = schema.get("const") {
+        return Some(vec![value.clone()]);
+    }
+    if let Some(Value::Array(values)) = schema.get("enum") {
+        return Some(values.clone());
+    }
+    let listed = arms(schema)?
+        .iter()
+        .map(|arm| listed(arm).or_else(|| few(arm)));
+    Some(listed.collect::<Option<Vec<Vec<Value>>>>()?.concat())
+}
+
+/// Returns what holds all values of a schema, if they are few.
+pub(super) fn all_values(schema: &Value) -> Option<Vec<Value>> {
+    if let Some(values) = listed(schema).or_else(|| values_of_types(schema)) {
+        return Some(values);
+    }
+    let mut values = Vec::new();
+    for arm in arms(schema)? {
+        values.extend(all_values(arm)?);
+        if values.len() > VALUES_MAX {
+            return None;
+        }
+    }
+    Some(values)
+}
+
+fn arms(schema: &Value) -> Option<&Vec<Value>> {
+    ["anyOf", "oneOf"]
+        .into_iter()
+        .find_map(|key| schema.get(key)?.as_array())
+}
+
+/// Returns all values of types that have few.
+fn few(schema: &Value) -> Option<Vec<Value>> {
+    let types = types(schema)?;
+    (types & !(NULL | BOOLEAN) == 0).then(|| few_of(types))
+}
+
+/// Returns what holds all values of the types that a schema allows, if its bounds leave few.
+fn values_of_types(schema: &Value) -> Option<Vec<Value>> {
+    let types = types(schema)?;
+    let mut values = few_of(types);
+    if types & (INTEGER | FRACTION) != 0 {
+        values.extend(numbers_of(schema, types)?);
+    }
+    if types & STRING != 0 {
+        let most = schema.get("maxLength").and_then(number::count)?;
+        (most == 0).then(|| values.push("".into()))?;
+    }
+    if types & ARRAY != 0 {
+        (object::most_items(schema) == 0).then(|| values.push(json!([])))?;
+    }
+    if types & OBJECT != 0 {
+        (object::most_members(schema) == 0).then(|| values.push(json!({})))?;
+    }
+    Some(values)
+}
+
+/// Returns the values of those of the types that have few.
+fn few_of(types: u8) -> Vec<Value> {
+    let all = [
+        (NULL, Value::Null),
+        (BOOLEAN, json!(false)),
+        (BOOLEAN, json!(true)),
+    ];
+    all.into_iter()
+        .filter(|(bit, _)| types & bit != 0)
+        .map(|(_, value)| value)
+        .collect()
+}
+
+/// Returns the numbers within the bounds of a schema, if they are few.
+fn numbers_of(schema: &Value, types: u8) -> Option<Vec<Value>> {
+    if types & FRACTION == 0 {
+        return whole_numbers(schema);
+    }
+    let least = bound(schema, "minimum", "exclusiveMinimum", true).ok()??;
+    let most = bound(schema, "maximum", "exclusiveMaximum", false).ok()??;
+    match least.at.compare(most.at) {
+        Ordering::Less => None,
+        // The ends may be apart beyond what a double holds.
+        _ if !is_exact(least.at) => None,
+        Ordering::Equal if !least.exclusive && !most.exclusive => Some(vec![match least.at {
+            ExactNumber::Whole(whole) => i64::try_from(whole).ok()?.into(),
+            ExactNumber::Fraction(fraction) => json!(fraction),
+        }]),
+        _ => Some(Vec::new()),
+    }
+}
+
+fn is_exact(number: ExactNumber) -> bool {
+    match number {
+        ExactNumber::Whole(whole) => whole.abs() <= EXACT_MAX,
+        ExactNumber::Fraction(fraction) => fraction.abs() < EXACT_MAX as f64,
+    }
+}
+
+/// Returns the whole numbers within the bounds of a schema, where they are few.
+fn whole_numbers(schema: &Value) -> Option<Vec<Value>> {
+    let whole = |key, exclusive, upwards| {
+        let bound = bound(schema, key, exclusive, upwards).ok()??;
+        match bound.inside(upwards).at {
+            ExactNumber::Whole(whole) => i64::try_from(whole).ok(),
+            ExactNumber::Fraction(_) => None,
+        }
+    };
+    let least = whole("minimum", "exclusiveMinimum", true)?;
+    let most = whole("maximum", "exclusiveMaximum", false)?;
+    let are_few = most.saturating_sub(least) < NUMBERS_MAX;
+    are_few.then(|| (least..=most).map(Value::from).collect())
+}
