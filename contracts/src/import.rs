@@ -6,6 +6,7 @@
 
 mod answer;
 mod body;
+mod contradiction;
 mod discriminator;
 mod document;
 mod field;

@@ -756,6 +756,70 @@ fn each_answer_of_success_has_its_columns() {
     }
 }
 
+/// Such an argument took no value, and bounds that cross cost the whole operation.
+#[test]
+fn what_no_value_meets_is_mended_or_left_to_the_service() {
+    let operation = r#"{"responses": {"204": {}}, "parameters": [
+        {"name": "count", "in": "query", "schema": {"type": "integer", "enum": ["1", "2"]}},
+        {"name": "flag", "in": "query", "schema": {"type": "boolean", "enum": ["true", "maybe"]}},
+        {"name": "odd", "in": "query", "schema": {"type": "integer", "enum": ["x"]}},
+        {"name": "empty", "in": "query", "schema": {"type": "string", "enum": []}},
+        {"name": "most", "in": "query", "schema": {"type": "integer", "minimum": 5, "maximum": 2}},
+        {"name": "text", "in": "query", "schema": {"type": "string", "minLength": 5, "maxLength": 2}}]}"#;
+    let document = document_of("/a", "get", operation);
+    let imported = import(&document, &ImportOptions::default()).expect("a contract");
+    for field in [
+        "- { name: count, type: json, schema: { type: integer, enum: [1, 2] } }\n",
+        "- { name: flag, type: json, schema: { type: boolean, enum: [true] } }\n",
+        "- { name: odd, type: number }\n",
+        "- { name: empty, type: text }\n",
+        "- { name: most, type: number }\n",
+        "- { name: text, type: text }\n",
+    ] {
+        assert!(
+            imported.contract.contains(field),
+            "{field}{}",
+            imported.contract
+        );
+    }
+    assert_eq!(
+        remarks(&imported),
+        [
+            "schema 1 of the listed values are not of the type boolean, and are left out",
+            "schema no listed value is of the type integer, and is left out; the service alone checks it",
+            "schema a list of values has none, and is left out; the service alone checks it",
+            "schema `minimum` is greater than `maximum`, and both are left out; the service alone checks it",
+            "schema `minLength` is greater than `maxLength`, and both are left out; the service alone checks it",
+        ]
+    );
+    let nothing = r#"{ type: string, nullable: true, enum: [null] }"#;
+    let body = format!("{{ type: array, items: {nothing} }}");
+    let check = body_check("3.0.3", &body, "    Any: {}");
+    assert_eq!(check("[null]"), Ok(()));
+}
+
+/// Without its pattern a `not` refused everything, and a value fitted two alternatives.
+#[test]
+fn no_more_is_refused_without_a_pattern_of_another_dialect() {
+    for (body, sent) in [
+        (
+            r"{ type: array, items: { type: string, not: { pattern: '(?i)^x' } } }",
+            r#"["a"]"#,
+        ),
+        (
+            r"{ type: array, items: { oneOf: [{ type: string, pattern: '(?i)^x' }, { type: string, pattern: '^a' }] } }",
+            r#"["a"]"#,
+        ),
+        (
+            r"{ type: array, items: { not: { $ref: '#/components/schemas/X' } } }",
+            r#"["a"]"#,
+        ),
+    ] {
+        let check = body_check("3.1.0", body, "    X: { type: string, pattern: '(?i)^x' }");
+        assert_eq!(check(sent), Ok(()), "{body}");
+    }
+}
+
 /// Returns the check of the only argument of the only tool of a document with this body and these schemas.
 fn body_check(
     dialect: &str,

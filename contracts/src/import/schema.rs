@@ -1,17 +1,20 @@
 //! Makes each schema of a document independent: in 2020-12, with its definitions in its own `$defs`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 use weir_schema::{
     keyword::{DEFINITIONS, DEFS, REF},
     reference::{schema_for, stated_in},
+    rewrite,
     schema::each_once,
     walk::{SubschemaKind, inside},
 };
 use weir_text::shorten;
 
-use super::{discriminator::SchemaDiscriminator, document::ImportDocument, text::sentence};
+use super::{
+    contradiction, discriminator::SchemaDiscriminator, document::ImportDocument, text::sentence,
+};
 use crate::{json, name, offer, upstream, validate};
 
 /// Schemas inside one argument, or of one body or answer, with all that they refer to.
@@ -74,6 +77,7 @@ pub(super) fn lift(document: &ImportDocument, schema: &Value) -> Result<LiftedSc
         left: SCHEMAS_MAX,
         left_in_parts: PARTS_MAX,
         dropped: Vec::new(),
+        left_out: BTreeSet::new(),
     };
     let start = match document.is_3_0 || schema.as_object().is_some_and(|schema| schema.len() == 1)
     {
@@ -90,6 +94,7 @@ pub(super) fn lift(document: &ImportDocument, schema: &Value) -> Result<LiftedSc
     {
         members.insert(DEFS.to_owned(), Value::Object(lifter.defs));
     }
+    rewrite::leave_out_patterns(&mut lifted, &lifter.left_out);
     upstream::plain_types(&mut lifted);
     Ok(LiftedSchema {
         schema: lifted,
@@ -161,6 +166,8 @@ struct SchemaLifter<'d> {
     /// The number of parts of `allOf`s that may still be examined.
     left_in_parts: usize,
     dropped: Vec<(&'static str, String)>,
+    /// The patterns that are left out.
+    left_out: BTreeSet<String>,
 }
 
 impl SchemaLifter<'_> {
@@ -206,16 +213,10 @@ impl SchemaLifter<'_> {
         for (keyword, value) in members.iter().filter(|(keyword, _)| *keyword != REF) {
             self.keyword(keyword, value, &unsent, depth, &mut lifted)?;
         }
-        as_texts(&mut lifted);
+        let contradictions = contradiction::mend(&mut lifted).into_iter();
+        self.dropped
+            .extend(contradictions.map(|why| ("schema", why)));
         self.discriminate(members, &unsent, &mut lifted);
-        let names = |schema: &Map<String, Value>| {
-            schema.get("patternProperties")?.as_object().map(Map::len)
-        };
-        if names(members) > names(&lifted) {
-            // The members whose pattern was dropped would be refused as others.
-            lifted.shift_remove("additionalProperties");
-            lifted.shift_remove("unevaluatedProperties");
-        }
         if self.document.is_3_0 {
             exclusive(members, &mut lifted);
             if members.get("nullable") == Some(&Value::Bool(true)) {
@@ -287,11 +288,10 @@ impl SchemaLifter<'_> {
                 Some(Value::Object(properties))
             }
             "description" | "title" => value.as_str().map(|text| sentence(text, TEXT_MAX).into()),
-            "pattern" => value
-                .as_str()
-                .map(|pattern| self.pattern(pattern))
-                .transpose()?
-                .flatten(),
+            "pattern" => value.as_str().map(|pattern| {
+                self.check_pattern(pattern);
+                pattern.into()
+            }),
             "default" => can_be_shown(value).then(|| value.clone()),
             "example" => (self.document.is_3_0 && can_be_shown(value))
                 .then(|| {
@@ -321,8 +321,8 @@ impl SchemaLifter<'_> {
                 (SubschemaKind::Named, Value::Object(schemas)) => {
                     let mut inner = Map::new();
                     for (name, schema) in schemas {
-                        if keyword == "patternProperties" && self.pattern(name)?.is_none() {
-                            continue;
+                        if keyword == "patternProperties" {
+                            self.check_pattern(name);
                         }
                         inner.insert(name.clone(), self.schema(schema, depth + 1)?);
                     }
@@ -386,15 +386,16 @@ impl SchemaLifter<'_> {
         Ok(unsent)
     }
 
-    /// Drops a pattern that takes long, or that our engine or JSON Schema does not know; then the service alone checks it.
-    fn pattern(&mut self, pattern: &str) -> Result<Option<Value>, String> {
+    /// Notes a pattern that takes long, or that our engine or JSON Schema does not know: it is left out, and the service alone
+    /// checks it.
+    fn check_pattern(&mut self, pattern: &str) {
         let runs = offer::check_pattern(pattern, PATTERN_MAX).is_ok()
             && validate::validator(&json!({ "type": "string", "pattern": pattern })).is_ok();
         let fault = match (runs, validate::is_pattern(pattern)) {
             (true, true) if is_delimited(pattern) => {
                 "is written between slashes, which no text fits"
             }
-            (true, true) => return Ok(Some(pattern.into())),
+            (true, true) => return,
             (true, false) => "is not one of JSON Schema",
             (false, _) => "does not run in linear time",
         };
@@ -403,7 +404,7 @@ impl SchemaLifter<'_> {
             "pattern",
             format!("the pattern `{shown}` {fault}; the service alone checks it"),
         ));
-        Ok(None)
+        self.left_out.insert(pattern.to_owned());
     }
 
     /// Returns `#/$defs/NAME` for a place in the document.
@@ -452,27 +453,6 @@ fn is_delimited(pattern: &str) -> bool {
     })
 }
 
-/// Makes texts of the values that are listed for a text: in YAML `1.10` and `true` are none without quotes, and no value would
-/// be valid.
-fn as_texts(lifted: &mut Map<String, Value>) {
-    let is_text = match lifted.get("type") {
-        Some(Value::Array(kinds)) => {
-            let mut others = kinds.iter().filter(|kind| *kind != "null");
-            others.next().is_some_and(|kind| kind == "string") && others.next().is_none()
-        }
-        kind => kind.is_some_and(|kind| kind == "string"),
-    };
-    let Some(Value::Array(listed)) = lifted.get_mut("enum").filter(|_| is_text) else {
-        return;
-    };
-    let text = |value: &Value| match value {
-        Value::Number(_) | Value::Bool(_) => Value::from(value.to_string()),
-        value => value.clone(),
-    };
-    let texts: Value = listed.iter().map(text).collect();
-    lifted.insert("enum".to_owned(), json!(each_once(&texts)));
-}
-
 /// Rewrites exclusive bounds of 3.0, which has booleans beside the bounds.
 fn exclusive(members: &Map<String, Value>, lifted: &mut Map<String, Value>) {
     for (bound, exclusive) in [
@@ -500,7 +480,13 @@ fn or_null(mut schema: Map<String, Value>) -> Value {
     if let Some(Value::Array(values)) = schema.get_mut("enum") {
         values.retain(|value| !value.is_null());
     }
-    let mut whole = Map::from_iter([("anyOf".to_owned(), json!([schema, { "type": "null" }]))]);
+    let lists_null_alone = schema
+        .get("enum")
+        .is_some_and(|values| values == &json!([]));
+    let mut whole = match lists_null_alone {
+        true => Map::from_iter([("type".to_owned(), "null".into())]),
+        false => Map::from_iter([("anyOf".to_owned(), json!([schema, { "type": "null" }]))]),
+    };
     whole.extend(outer);
     Value::Object(whole)
 }
@@ -521,35 +507,6 @@ mod tests {
         }
         for pattern in ["^/a/$", "/a/b", "/a\\$/", "^/^$/x1", "/", "//", ""] {
             assert!(!is_delimited(pattern), "{pattern}");
-        }
-    }
-
-    #[test]
-    fn values_that_are_listed_for_a_text_are_texts() {
-        for (kind, listed, expected) in [
-            (
-                json!("string"),
-                json!([1.5, true, "a", 2, "2"]),
-                json!(["1.5", "true", "a", "2"]),
-            ),
-            (
-                json!(["string", "null"]),
-                json!([1, null]),
-                json!(["1", null]),
-            ),
-            (json!("integer"), json!([1, 2]), json!([1, 2])),
-            (
-                json!(["string", "integer"]),
-                json!(["a", 1]),
-                json!(["a", 1]),
-            ),
-        ] {
-            let mut lifted = Map::from_iter([
-                ("type".to_owned(), kind.clone()),
-                ("enum".to_owned(), listed),
-            ]);
-            as_texts(&mut lifted);
-            assert_eq!(lifted["enum"], expected, "{kind}");
         }
     }
 }
