@@ -756,6 +756,35 @@ fn each_answer_of_success_has_its_columns() {
     }
 }
 
+/// The answer was thrown away, and an agent that asked for something was answered `{}`.
+#[test]
+fn a_get_of_whose_answer_nothing_is_said_answers_what_comes() {
+    let whole = r#"returns: { result: { type: json, nullable: true, at: "" } }"#;
+    for (method, answers, is_whole) in [
+        ("get", r#"{"200": {"description": "ok"}}"#, true),
+        ("get", r#"{"default": {"description": "ok"}}"#, true),
+        ("get", "{}", true),
+        ("get", r#"{"200": {}, "204": {}}"#, true),
+        ("get", r#"{"204": {}, "404": {}}"#, false),
+        ("get", r#"{"205": {}}"#, false),
+        ("post", r#"{"200": {}}"#, false),
+    ] {
+        let operation = format!(r#"{{"responses": {answers}}}"#);
+        let document = document_of("/a", method, &operation);
+        let imported = import(&document, &ImportOptions::default()).expect("a contract");
+        let settings = imported
+            .contract
+            .lines()
+            .find(|line| line.contains("\"/a\""));
+        let settings = settings.expect("the operation");
+        assert_eq!(
+            settings.contains(whole),
+            is_whole,
+            "{method} {answers}: {settings}"
+        );
+    }
+}
+
 /// Such an argument took no value, and bounds that cross cost the whole operation.
 #[test]
 fn what_no_value_meets_is_mended_or_left_to_the_service() {

@@ -19,6 +19,8 @@ pub(super) struct ImportedResponse<'d> {
     pub(super) accept: Option<&'d str>,
     /// A description of the answer, if no tool can show it though the operation succeeds.
     pub(super) untold: Option<String>,
+    /// Whether the operation may answer something that the document does not describe.
+    pub(super) is_undescribed: bool,
     /// Whether the answer says that something new was made.
     pub(super) creates: bool,
     /// The response itself, for its headers and links beside the content.
@@ -71,6 +73,9 @@ pub(super) fn read_response<'d>(
             .map(|(media, _)| media)
             .collect();
         answer.untold = media.first().map(|media| (*media).clone());
+        let has_no_body = |(status, _): &(&str, &Value)| matches!(*status, "204" | "205");
+        answer.is_undescribed =
+            media.is_empty() && (successes.is_empty() || !successes.iter().all(has_no_body));
         return Ok(answer);
     };
     let others: Vec<&Value> = found
@@ -100,13 +105,18 @@ pub(super) fn read_response<'d>(
             .returns
             .extend(columns.map(|(name, kind)| (name.to_owned(), kind.into())));
     } else {
-        let name = if answer.is_list { "items" } else { "result" };
-        answer.returns.insert(
-            name.to_owned(),
-            json!({ "type": "json", "nullable": true, "at": "" }),
-        );
+        answer.return_whole();
     }
     Ok(answer)
+}
+
+impl ImportedResponse<'_> {
+    /// Makes all of the answer one column.
+    pub(super) fn return_whole(&mut self) {
+        let name = if self.is_list { "items" } else { "result" };
+        let column = json!({ "type": "json", "nullable": true, "at": "" });
+        self.returns.insert(name.to_owned(), column);
+    }
 }
 
 /// Adds the members of another answer. One that both have, of different types, may be anything.

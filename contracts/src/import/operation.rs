@@ -223,7 +223,7 @@ impl<'d> OperationSource<'d> {
         let mut parameters = self.parameters(&mut taken, &mut noted)?;
         let (content_type, body_required) = self.body(&mut parameters, &mut taken, &mut noted)?;
         let responses = self.operation.get("responses").unwrap_or(&Value::Null);
-        let answer = answer::read_response(self.document, responses)
+        let mut answer = answer::read_response(self.document, responses)
             .map_err(|why| ("reference", at("/responses"), why))?;
         if let Some(media) = &answer.untold {
             let why = format!("the answer is {media}, and only JSON is read");
@@ -231,6 +231,10 @@ impl<'d> OperationSource<'d> {
                 return Err(("answer", at("/responses"), why));
             }
             noted.push(("answer", at("/responses"), why));
+        }
+        // What was asked for is not thrown away because a document says nothing of it.
+        if answer.is_undescribed && self.method == "get" {
+            answer.return_whole();
         }
         let effect = match self.method {
             "get" => OperationEffect::Read,
