@@ -20,6 +20,7 @@ use serde_json::{Value, json};
 use self::normal::canonical;
 pub use self::{
     digest::digest,
+    finite::is_never,
     rule::{ChangeSeverity, SCHEMA_ROWS, SchemaRow, SchemaRule, SchemaSide},
     witness::{WitnessProver, weight},
 };
@@ -152,7 +153,7 @@ impl<'s> SchemaComparison<'s> {
             );
             return;
         }
-        match (finite::is_never(old), finite::is_never(new)) {
+        match (is_never(old), is_never(new)) {
             (true, true) => return,
             (true, false) => {
                 let reason = "values are allowed where none was".to_owned();

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 use weir_schema::{
+    compare,
     keyword::{
         ANCHOR, DEFINITIONS, DEFS, DYNAMIC_ANCHOR, DYNAMIC_REF, ID, RECURSIVE_REF, REF, SCHEMA,
     },
@@ -56,6 +57,9 @@ pub(super) fn of_field(
         return Map::new();
     }
     let known = problems.len();
+    if compare::is_never(&whole) {
+        add_never(place, problems);
+    }
     check_inside(&schema, place, problems);
     if problems.len() > known {
         return Map::new();
@@ -66,8 +70,8 @@ pub(super) fn of_field(
     }
 }
 
-/// Refuses keywords that only a whole schema may have, names of members that models' interfaces refuse, and patterns of
-/// another dialect.
+/// Refuses keywords that only a whole schema may have, names of members that models' interfaces refuse, patterns of
+/// another dialect, and parts that no value meets.
 fn check_inside(schema: &Map<String, Value>, place: &str, problems: &mut FileProblems) {
     for keyword in ADDRESSES
         .iter()
@@ -111,9 +115,21 @@ fn check_inside(schema: &Map<String, Value>, place: &str, problems: &mut FilePro
         }
     }
     each_inside_at(schema, &mut place.to_owned(), &mut |inner, place| {
+        // A member or an item may be forbidden on purpose.
+        if inner.get("not").is_none() && compare::is_never(inner) {
+            add_never(place, problems);
+        }
         let schema = inner.as_object().into_iter();
         schema.for_each(|schema| check_inside(schema, place, problems));
     });
+}
+
+fn add_never(place: &str, problems: &mut FileProblems) {
+    problems.add_hint(
+        place,
+        "no value meets the schema: it lists none of its type, or its bounds leave none",
+        "mend the schema; `schema: {}` takes any value",
+    );
 }
 
 fn leads_to_defs_alone(schema: &Map<String, Value>) -> bool {

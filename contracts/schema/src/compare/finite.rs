@@ -8,7 +8,7 @@ use super::{
     normal,
     number::{self, ExactNumber},
     object,
-    value::{ARRAY, BOOLEAN, FRACTION, INTEGER, NULL, OBJECT, STRING, bound, types},
+    value::{ARRAY, BOOLEAN, FRACTION, INTEGER, NULL, OBJECT, STRING, bound, type_of, types},
 };
 
 /// Whole numbers of a range that are compared one by one.
@@ -18,14 +18,28 @@ const VALUES_MAX: usize = 1_000;
 /// Numbers up to this are exact as doubles.
 const EXACT_MAX: i128 = 1 << 53;
 
-/// Returns `true` if no value is valid: nothing is, or the bounds of each type leave none.
-pub(super) fn is_never(schema: &Value) -> bool {
+/// Returns `true` if no value is valid: the schema is `false`, lists none of its type, or the bounds of each type leave none.
+/// References are not followed.
+pub fn is_never(schema: &Value) -> bool {
     if normal::is_false(schema) {
         return true;
     }
     let Some(types) = types(schema) else {
         return false;
     };
+    let stated: &[Value] = match (schema.get("const"), schema.get("enum")) {
+        (Some(value), _) => std::slice::from_ref(value),
+        (None, Some(Value::Array(values))) => values,
+        _ => &[],
+    };
+    let numbers = INTEGER | FRACTION;
+    let is_of_type = |value: &Value| match value {
+        Value::Number(_) => types & numbers != 0,
+        value => types & type_of(value) != 0,
+    };
+    if !stated.is_empty() && !stated.iter().any(is_of_type) {
+        return true;
+    }
     let counted = |key: &str| schema.get(key).and_then(number::count);
     let is_empty = |type_bit: u8| match type_bit {
         STRING => counted("minLength") > counted("maxLength").or(Some(u64::MAX)),
@@ -33,9 +47,8 @@ pub(super) fn is_never(schema: &Value) -> bool {
         OBJECT => counted("minProperties") > Some(object::most_members(schema)),
         _ => false,
     };
-    let numbers = types & (INTEGER | FRACTION);
     let has_numbers =
-        numbers != 0 && numbers_of(schema, types).is_none_or(|numbers| !numbers.is_empty());
+        types & numbers != 0 && numbers_of(schema, types).is_none_or(|numbers| !numbers.is_empty());
     let others = [NULL, BOOLEAN, STRING, ARRAY, OBJECT];
     let mut others = others.into_iter().filter(|bit| types & bit != 0);
     !has_numbers && others.all(is_empty)

@@ -59,7 +59,7 @@ pub(super) fn types(schema: &Value) -> Option<u8> {
     Some(types)
 }
 
-fn type_of(value: &Value) -> u8 {
+pub(super) fn type_of(value: &Value) -> u8 {
     match value {
         Value::Null => NULL,
         Value::Bool(_) => BOOLEAN,
