@@ -269,7 +269,7 @@ async fn visit(Shared(admin): Ask, request: Request, next: Next) -> Response {
 
 /// Returns whether the gateway is ready for calls. Everything that is refused meanwhile is named, a line each.
 async fn ready(Shared(admin): Ask) -> Response {
-    match admin.gateway.readiness().fault().await {
+    match admin.gateway.fault().await {
         None => {
             let refused = admin.control.refused();
             let line = |refused: &RefusedArtifact| {

@@ -50,7 +50,7 @@ impl GatewayReadiness {
         self.is_stale.swap(is_stale, Ordering::Relaxed)
     }
 
-    /// Returns why no calls are to be sent.
+    /// Returns why no calls are to be sent, as far as the state and the end of the process decide.
     pub async fn fault(&self) -> Option<&'static str> {
         if self.is_ending() {
             return Some("the gateway is about to end");

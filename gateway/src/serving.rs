@@ -100,6 +100,17 @@ impl ServingGateway {
         &self.readiness
     }
 
+    /// Returns why no calls are to be sent to this process. While its audit trail cannot be written it refuses every call.
+    pub async fn fault(&self) -> Option<&'static str> {
+        match self.readiness.fault().await {
+            None => self
+                .audit
+                .is_refusing()
+                .then_some("the audit trail cannot be written"),
+            fault => fault,
+        }
+    }
+
     /// Returns the settings of clients' sessions beyond their ids.
     pub fn session_notes(&self) -> &Arc<SessionNotes> {
         &self.session_notes

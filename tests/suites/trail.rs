@@ -7,7 +7,7 @@ use axum::{
     http::{StatusCode, Uri},
 };
 use serde_json::{Value, json};
-use weir_tests::{Admin, House, Modern, gateway::read_output, http};
+use weir_tests::{Admin, House, Modern, gateway::read_output, http, until};
 
 use crate::sample;
 
@@ -346,4 +346,46 @@ async fn a_segment_that_was_listed_and_is_gone_is_named_by_what_collects() {
     );
     let (code, _, err) = collect(&admin.url);
     assert_eq!(code, 0, "{err}");
+}
+
+/// It would refuse every call. That the trail is back has to show without one.
+#[tokio::test]
+async fn a_gateway_that_can_record_nothing_is_not_ready() {
+    let house = sample::house();
+    let gateway = house.serve();
+    let admin = Admin::of(&house);
+    let probe = async |base: &str| {
+        let asked = http().get(format!("{base}/readyz")).send().await;
+        let answer = asked.expect("an answer");
+        let status = answer.status();
+        (status, answer.text().await.expect("a text"))
+    };
+    for base in [&gateway.base, &admin.url] {
+        assert_eq!(probe(base).await.0, StatusCode::OK);
+    }
+    let (trail, away) = (
+        house.path().join("state/audit"),
+        house.path().join("state/away"),
+    );
+    std::fs::rename(&trail, &away).expect("moved");
+    for base in [&gateway.base, &admin.url] {
+        until("it is not ready", async || {
+            let (status, text) = probe(base).await;
+            status == StatusCode::SERVICE_UNAVAILABLE
+                && text.contains("the audit trail cannot be written")
+        })
+        .await;
+    }
+    std::fs::rename(&away, &trail).expect("moved back");
+    for base in [&gateway.base, &admin.url] {
+        until("it is ready again", async || {
+            probe(base).await.0 == StatusCode::OK
+        })
+        .await;
+    }
+    let client = Modern::new(gateway.url());
+    let result = client.call("lookup_airport", json!({"iata": "OSL"})).await;
+    assert_eq!(result["isError"], false, "{result}");
+    drop(gateway);
+    assert_eq!(house.run(&["audit", "verify"]).0, 0);
 }

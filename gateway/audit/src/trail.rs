@@ -279,6 +279,16 @@ impl AuditTrail {
         }
     }
 
+    /// Returns `true` while events are refused: the last write failed, or the last sync where each event waits for one, or
+    /// there is no room before older segments are copied.
+    pub fn is_refusing(&self) -> bool {
+        let shared = &self.shared;
+        let writer = shared.writer();
+        shared.overfull.load(Ordering::Relaxed)
+            || writer.append_failing()
+            || (writer.sync_failing() && shared.settings.fsync == FsyncPolicy::Each)
+    }
+
     /// Makes everything appended so far outlive the machine.
     pub fn sync(&self) -> Result<(), AuditError> {
         let (seq, _) = self.shared.writer().head();
@@ -412,6 +422,21 @@ impl TrailState {
         }
         self.overfull.store(is_over, Ordering::Relaxed);
         Ok(())
+    }
+
+    /// Tries again what failed, where nothing else would: a trail that fails is sent no calls.
+    fn try_again(&self) {
+        if self.overfull.load(Ordering::Relaxed) {
+            return; // this ends when segments are copied
+        }
+        self.writer().try_again();
+        let (seq, is_unsynced) = {
+            let writer = self.writer();
+            (writer.head().0, writer.sync_failing())
+        };
+        if is_unsynced && self.settings.fsync == FsyncPolicy::Each {
+            let _ = self.sync_up_to(seq); // a failure was logged when it began
+        }
     }
 
     fn writer(&self) -> MutexGuard<'_, ChainWriter> {

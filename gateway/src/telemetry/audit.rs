@@ -402,7 +402,12 @@ impl AuditRecorder {
         self.trail.as_ref().map(|(trail, _)| trail)
     }
 
-    /// Returns the health, for readiness and metrics.
+    /// Returns `true` while every call is refused, since it cannot be recorded.
+    pub fn is_refusing(&self) -> bool {
+        self.trail().is_some_and(AuditTrail::is_refusing)
+    }
+
+    /// Returns the health, for metrics.
     pub fn health(&self) -> Option<weir_audit::TrailHealth> {
         self.trail.as_ref().map(|(trail, _)| trail.health())
     }

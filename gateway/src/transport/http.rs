@@ -215,7 +215,7 @@ fn router(server: Arc<HttpServerState>) -> Router {
 
 /// Tells a load balancer whether to send calls here. Only the listener of admins names what is refused.
 async fn ready(State(server): State<Arc<HttpServerState>>) -> Response {
-    match server.gateway.readiness().fault().await {
+    match server.gateway.fault().await {
         None => "ready\n".into_response(),
         Some(fault) => (StatusCode::SERVICE_UNAVAILABLE, format!("{fault}\n")).into_response(),
     }

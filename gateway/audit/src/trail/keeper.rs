@@ -79,6 +79,7 @@ fn run(shared: &TrailState, stop: &AtomicBool) {
         if look_at <= now {
             look_at = now + LOOK;
             shared.writer().check_place();
+            shared.try_again();
         }
         if shared.room_due.swap(false, Ordering::Relaxed) || room_at <= now {
             room_at = now + ROOM;

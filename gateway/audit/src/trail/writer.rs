@@ -20,6 +20,8 @@ use crate::{
 const WAITING_MAX_BYTES: usize = 1 << 20;
 /// The room that is kept; what unusually many or long lines took beyond it is given back.
 const ROOM_BYTES: usize = 32 << 10;
+/// The room for which a trail that fails is looked at: that of a long record.
+const TRIED_BYTES: usize = 4 << 10;
 
 pub(super) struct ChainWriter {
     chain: PathBuf,
@@ -139,6 +141,32 @@ impl ChainWriter {
             Ok(()) => {}
             Err(error) => self.append_failed(&error),
         }
+    }
+
+    /// Tries whether a record could be written while the trail fails: no call may come that brings one.
+    pub(super) fn try_again(&mut self) {
+        self.flush();
+        if !self.append_failing {
+            return;
+        }
+        let mended = match self.place {
+            TailState::Good => Ok(()),
+            TailState::Torn | TailState::Gone => self.mend(),
+        };
+        if mended.and_then(|()| self.try_room()).is_ok() {
+            self.append_failing = false;
+            tracing::info!("the audit trail can be written again");
+        }
+    }
+
+    /// Writes bytes behind the last record that are no record, and takes them back.
+    fn try_room(&mut self) -> io::Result<()> {
+        let (_, written) = write(&self.file, &[b' '; TRIED_BYTES]);
+        self.take_back();
+        written.and(match self.place {
+            TailState::Good => Ok(()),
+            TailState::Torn | TailState::Gone => Err(ErrorKind::Other.into()),
+        })
     }
 
     /// Writes one record at once.
@@ -403,6 +431,14 @@ impl ChainWriter {
 
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    pub(super) fn append_failing(&self) -> bool {
+        self.append_failing
+    }
+
+    pub(super) fn sync_failing(&self) -> bool {
+        self.sync_failing
     }
 
     pub(super) fn failing(&self) -> bool {

@@ -326,6 +326,25 @@ fn a_trail_whose_folder_is_gone_fails_until_it_is_back() {
     check_whole(&audit, &[before, after].concat());
 }
 
+/// A process that refuses its calls is sent none, so none of them can show that the trail is back.
+#[test]
+fn a_trail_that_fails_goes_on_without_another_record() {
+    let folder = tempfile::tempdir().unwrap();
+    let audit = folder.path().join("audit");
+    let trail = open(&audit);
+    let before = append(&trail, 5);
+    assert!(!trail.is_refusing());
+    let away = folder.path().join("away");
+    fs::rename(&audit, &away).unwrap();
+    wait_until(|| trail.is_refusing());
+    fs::rename(&away, &audit).unwrap();
+    wait_until(|| !trail.is_refusing());
+    assert!(!trail.health().failing);
+    let after = append(&trail, 5);
+    drop(trail);
+    check_whole(&audit, &[before, after].concat());
+}
+
 #[test]
 fn arguments_are_digested_with_a_key_of_the_installation() {
     let (here, there) = (ArgumentsKey::new(&[7; 32]), ArgumentsKey::new(&[8; 32]));

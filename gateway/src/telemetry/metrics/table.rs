@@ -313,7 +313,7 @@ pub const AUDIT_FAILING: MetricDescriptor = MetricDescriptor {
     name: "weir_audit_failing",
     kind: Gauge,
     labels: &[],
-    help: "1 from a failed write or sync of the audit trail until one succeeds. Calls are refused meanwhile.",
+    help: "1 from a failed write or sync of the audit trail until one succeeds. Calls are refused meanwhile, but after a failed sync only with `fsync = \"each\"`.",
 };
 pub const POLICY_DENIALS: MetricDescriptor = MetricDescriptor {
     name: "weir_policy_denials_total",
