@@ -76,7 +76,7 @@ use crate::{
         front_door::{COMPRESSED, FrontDoor, is_by_address, is_compressed},
         http::{
             connections::{ListenerBounds, serve as serve_connections},
-            metrics,
+            metrics::{self, ProblemAnswer},
         },
     },
 };
@@ -215,7 +215,9 @@ pub async fn serve(
 
 /// Returns everything that the listener answers.
 fn router(admin: &Arc<AdminContext>, local: SocketAddr) -> Router {
-    let scrape = metrics::router(&admin.gateway, admin.door.clone(), local, false);
+    let problem: ProblemAnswer = |status, detail| AdminProblem::new(status, detail).into_response();
+    let scrape = metrics::router(&admin.gateway, admin.door.clone(), local, Some(problem))
+        .method_not_allowed_fallback(async || AdminProblem::method().into_response());
     let router = routes().router;
     router
         // A contract may have the name of the route that previews one.

@@ -359,6 +359,45 @@ async fn metrics_are_for_who_may_scrape_them() {
     );
 }
 
+/// A scraper of the admin listener reads the same kind of refusal as its other clients.
+#[tokio::test]
+async fn the_admin_listener_refuses_a_scrape_by_a_problem_document() {
+    let house = sample::house();
+    let gateway = house.serve();
+    let admin = fs::read_to_string(house.path().join("state/admin.url"))
+        .expect("the admin API has an address");
+    let url = format!("{admin}/metrics");
+    for (request, status) in [
+        (http().get(&url).header("host", "rebound.example"), 403),
+        (
+            http().get(&url).header("origin", "http://evil.example"),
+            403,
+        ),
+        (
+            http().get(&url).header("x-forwarded-for", "203.0.113.9"),
+            401,
+        ),
+        (http().post(&url), 405),
+    ] {
+        let response = request.send().await.expect("an answer");
+        assert_eq!(response.status().as_u16(), status);
+        assert_eq!(
+            response.headers()["content-type"],
+            "application/problem+json"
+        );
+        if status == 401 {
+            assert_eq!(
+                response.headers()["www-authenticate"],
+                "Bearer realm=\"weir metrics\""
+            );
+        }
+        let problem: Value = response.json().await.expect("JSON");
+        assert_eq!(problem["status"], status, "{problem}");
+        assert!(problem["detail"].is_string(), "{problem}");
+    }
+    drop(gateway);
+}
+
 async fn scrape(url: &str, token: Option<&str>, host: Option<&str>) -> (u16, String) {
     let mut request = http().get(url);
     if let Some(token) = token {

@@ -106,7 +106,7 @@ pub async fn serve(
                 .map_or(0, |server| server.subscriptions.len())
         },
     );
-    let scrape = metrics::router(&gateway, door, local, true);
+    let scrape = metrics::router(&gateway, door, local, None);
     let routes = TowerToHyperService::new(router(server.clone()).merge(scrape));
     let service = service_fn({
         let server = server.clone();

@@ -31,28 +31,31 @@ const OF_PROXIES: [&str; 5] = [
 /// The version is that of the text format.
 const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
+/// Writes a refusal as the other routes of a listener do.
+pub(crate) type ProblemAnswer = fn(StatusCode, &str) -> Response;
+
 struct MetricsEndpoint {
     gateway: Arc<ServingGateway>,
     door: Arc<FrontDoor>,
     /// The listener is reached from this machine alone.
     loopback: bool,
-    /// The listener is that of the agents, in front of which a proxy may stand.
-    is_public: bool,
+    /// `None` on the listener of the agents, in front of which a proxy may stand.
+    problem: Option<ProblemAnswer>,
 }
 
-/// Returns the router of a listener with its door. `local` is the address that it listens on, and `is_public` says whether
-/// agents call there.
+/// Returns the router of a listener with its door. `local` is the address that it listens on; `problem` writes refusals where
+/// agents do not call.
 pub(crate) fn router(
     gateway: &Arc<ServingGateway>,
     door: Arc<FrontDoor>,
     local: SocketAddr,
-    is_public: bool,
+    problem: Option<ProblemAnswer>,
 ) -> Router {
     let asked = MetricsEndpoint {
         gateway: gateway.clone(),
         door,
         loopback: local.ip().is_loopback(),
-        is_public,
+        problem,
     };
     Router::new()
         .route("/metrics", get(answer))
@@ -64,21 +67,27 @@ async fn answer(State(asked): State<Arc<MetricsEndpoint>>, request: Request) -> 
     let (head, _) = request.into_parts();
     if !metrics.are_guarded() {
         if !asked.loopback {
-            return refused("metrics are open on loopback alone; set `token` under [metrics]");
+            return asked.refuse("metrics are open on loopback alone; set `token` under [metrics]");
         }
         // A page in a browser on this machine is not this machine.
         if let Err(error) = asked.door.visit(&head, || "/metrics".to_owned()) {
-            return reply::refusal(&error);
+            return match asked.problem {
+                Some(problem) => {
+                    let status = StatusCode::from_u16(error.status);
+                    problem(status.unwrap_or(StatusCode::FORBIDDEN), &error.message)
+                }
+                None => reply::refusal(&error),
+            };
         }
         if asked.is_behind_proxy(&head.headers) {
-            return refused(
+            return asked.refuse(
                 "metrics are open to this machine alone, and a proxy is in front; set `token` under [metrics]",
             );
         }
     }
     match metrics.admit(credential(&head.headers)) {
         true => ([(CONTENT_TYPE, TEXT)], scrape::text(&asked.gateway)).into_response(),
-        false => refused("send `Authorization: Bearer` with the token of [metrics]"),
+        false => asked.refuse("send `Authorization: Bearer` with the token of [metrics]"),
     }
 }
 
@@ -87,17 +96,19 @@ impl MetricsEndpoint {
     /// this machine's own.
     fn is_behind_proxy(&self, headers: &HeaderMap) -> bool {
         let http = &self.gateway.config().http;
-        let is_expected = self.is_public && (!http.hosts.is_empty() || http.public_url.is_some());
+        let is_public = self.problem.is_none();
+        let is_expected = is_public && (!http.hosts.is_empty() || http.public_url.is_some());
         is_expected || !is_own(headers) || OF_PROXIES.iter().any(|name| headers.contains_key(*name))
     }
-}
 
-fn refused(message: &'static str) -> Response {
-    let challenge = HeaderValue::from_static("Bearer realm=\"weir metrics\"");
-    (
-        StatusCode::UNAUTHORIZED,
-        [(WWW_AUTHENTICATE, challenge)],
-        format!("{message}\n"),
-    )
-        .into_response()
+    /// Asks for the token.
+    fn refuse(&self, message: &str) -> Response {
+        let mut response = match self.problem {
+            Some(problem) => problem(StatusCode::UNAUTHORIZED, message),
+            None => (StatusCode::UNAUTHORIZED, format!("{message}\n")).into_response(),
+        };
+        let challenge = HeaderValue::from_static("Bearer realm=\"weir metrics\"");
+        response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
+        response
+    }
 }
