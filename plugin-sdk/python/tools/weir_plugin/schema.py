@@ -8,6 +8,7 @@ import enum
 import inspect
 import json
 import pathlib
+import re
 import types
 import typing
 
@@ -52,7 +53,18 @@ def _named(hint):
         return typing.get_args(hint)[0]
     if isinstance(hint, typing.NewType):
         return hint.__supertype__
-    return hint.__value__ if isinstance(hint, _ALIASES) else hint
+    alias = typing.get_origin(hint) or hint
+    if isinstance(alias, _ALIASES):
+        return _filled(alias.__value__, dict(zip(alias.__type_params__, typing.get_args(hint))))
+    return hint
+
+
+def _filled(hint, types_by_variable):
+    """The type with other types in place of its variables."""
+    if isinstance(hint, typing.TypeVar):
+        return types_by_variable.get(hint, hint)
+    variables = () if inspect.isclass(hint) and not typing.get_args(hint) else getattr(hint, "__parameters__", ())
+    return hint[tuple(types_by_variable.get(each, each) for each in variables)] if variables else hint
 
 
 def arms(hint):
@@ -237,8 +249,10 @@ class Writer:
             return self._choices([member.value for member in hint], hint)
         if _is_model(hint):
             return self._model(hint)
-        if dataclasses.is_dataclass(hint) or typing.is_typeddict(hint):
+        if _record_class(hint):
             return self._record(hint)
+        if isinstance(hint, typing.TypeVar):
+            raise TypeError(f"`{hint.__name__}` is a variable: write the type that it has here, as `str`")
         if isinstance(hint, typing.ForwardRef):
             raise TypeError(f"`{hint.__forward_arg__}` is inside itself, as a dataclass or a TypedDict alone can be: write `Any` in its place")
         raise TypeError(
@@ -266,20 +280,22 @@ class Writer:
         return {"type": words[0] if len(words) == 1 else words, "enum": values}
 
     def _record(self, hint):
-        name = hint.__name__
+        kind, name = _record_class(hint), _record_name(hint)
         if hint in self.open:
             self.referred.append(hint)
             return {"$ref": f"#/$defs/{name}"}
+        if hint is kind and getattr(kind, "__parameters__", ()):
+            raise TypeError(f"`{name}` is generic: write a type behind its name, as `{name}[str]`")
         self.open.append(hint)
         if self.purpose != "output":
-            _refuse_init_vars(hint)
+            _refuse_init_vars(kind)
         properties, required = {}, []
-        docs = Docs(hint.__doc__ if not dataclasses.is_dataclass(hint) or not _made_doc(hint) else None)
+        docs = Docs(kind.__doc__ if not dataclasses.is_dataclass(kind) or not _made_doc(kind) else None)
         for field in fields(hint):
             if not field.is_sent and self.purpose != "output":
                 continue
             # A TypedDict holds a None as it is, and a dataclass leaves it out. The fields of a form know no null.
-            may_be_null = typing.is_typeddict(hint) and self.purpose != "form"
+            may_be_null = _is_typed_dict(kind) and self.purpose != "form"
             try:
                 schema = self._nullable(field.hint) if may_be_null else self.of(present(field.hint))
             except TypeError as error:
@@ -329,20 +345,53 @@ class Field:
 _MADE = object()
 
 
+def _record_class(hint):
+    """The dataclass or TypedDict that a type is, or that it fills the variables of; None for any other type."""
+    kind = typing.get_origin(hint) or hint
+    return kind if _is_typed_dict(kind) or inspect.isclass(kind) and dataclasses.is_dataclass(kind) else None
+
+
+def _is_typed_dict(kind):
+    """Whether it is a TypedDict, of `typing_extensions` too, whose own `typing` does not know."""
+    return typing.is_typeddict(kind) or inspect.isclass(kind) and issubclass(kind, dict) and hasattr(kind, "__required_keys__")
+
+
+def _record_name(hint):
+    """The name of a definition: `Page_int` for `Page[int]`."""
+    names = (each.__name__ if inspect.isclass(each) and not typing.get_args(each) else str(each) for each in typing.get_args(hint))
+    return re.sub(r"\W+", "_", "_".join((_record_class(hint).__name__, *names)))
+
+
 def fields(hint):
     """Of a dataclass or a TypedDict."""
-    hinted = _hinted(hint)
-    if typing.is_typeddict(hint):
+    kind = _record_class(hint)
+    hinted = _filled_fields(hint, _hinted(kind))
+    if _is_typed_dict(kind):
         for name, inner in hinted.items():
-            yield Field(name, *_unqualified(inner, name in hint.__required_keys__), _MISSING)
+            yield Field(name, *_unqualified(inner, name in kind.__required_keys__), _MISSING)
         return
-    for field in dataclasses.fields(hint):
+    for field in dataclasses.fields(kind):
         inner, default = hinted[field.name], field.default
         markers.refuse_field(field.name, default)
         if field.default_factory is not dataclasses.MISSING:
             default = field.default_factory() if field.default_factory in (list, dict, set, frozenset, tuple) else _MADE
         default = _MISSING if default is dataclasses.MISSING else default
         yield Field(field.name, inner, default is _MISSING and not is_optional(inner), default, field.init)
+
+
+def _filled_fields(hint, hinted):
+    """The types of the fields without variables: with those of `Page[int]`, and of the generic classes that a class is made of."""
+    kind = typing.get_origin(hint) or hint
+    types_by_variable = dict(zip(getattr(kind, "__parameters__", ()), typing.get_args(hint)))
+    filled = {}
+    for base in getattr(kind, "__orig_bases__", ()) if "__orig_bases__" in vars(kind) else kind.__bases__:
+        if _record_class(base):
+            inherited = _filled(base, types_by_variable)
+            filled.update(_filled_fields(inherited, _hinted(_record_class(base))))
+    # A TypedDict has the fields of its bases as its own.
+    own = () if _is_typed_dict(kind) or not filled else kind.__annotations__
+    return {name: filled[name] if name in filled and name not in own else _filled(inner, types_by_variable)
+            for name, inner in hinted.items()}
 
 
 def _hinted(hint):
@@ -364,6 +413,8 @@ def _unqualified(hint, required):
     """Without `Required` and `NotRequired`, which a class does not know of where annotations are texts."""
     if typing.get_origin(hint) in (typing.Required, typing.NotRequired):
         return _unqualified(typing.get_args(hint)[0], typing.get_origin(hint) is typing.Required)
+    if hasattr(typing, "ReadOnly") and typing.get_origin(hint) is typing.ReadOnly:
+        return _unqualified(typing.get_args(hint)[0], required)
     if markers_of(hint):
         inner, required = _unqualified(bare(hint), required)
         return typing.Annotated[(inner, *markers_of(hint))], required
@@ -443,15 +494,16 @@ def read(hint, value):
         return _read_model(hint, value)
     if _is_union(hint):
         return _read_union(arguments, value)
-    if typing.is_typeddict(hint):
+    kind = _record_class(hint)
+    if _is_typed_dict(kind):
         return {field.name: read(field.hint, value[field.name]) for field in fields(hint) if field.name in value}
-    if dataclasses.is_dataclass(hint):
+    if kind:
         sent = [field for field in fields(hint) if field.is_sent]
         given = {field.name: read(field.hint, value[field.name]) for field in sent if field.name in value}
         for field in sent:
             if field.name not in given and field.default is _MISSING:
                 given[field.name] = None
-        return hint(**given)
+        return kind(**given)
     return value
 
 
@@ -493,9 +545,9 @@ def _is_kind(hint, value, is_closed):
         return any(_is_same(_value(each), value) for each in arguments)
     if isinstance(value, bool):
         return kind is bool
-    if dataclasses.is_dataclass(kind) or typing.is_typeddict(kind):
+    if _record_class(kind):
         return isinstance(value, dict) and _is_record(
-            [field for field in fields(kind) if field.is_sent], value, is_closed)
+            [field for field in fields(hint) if field.is_sent], value, is_closed)
     if kind is int:
         return isinstance(value, int) or isinstance(value, float) and value.is_integer()
     if kind is float:
