@@ -163,7 +163,9 @@ class Tool:
             if parameter.kind is parameter.POSITIONAL_ONLY:
                 raise TypeError(f"{function.__name__}: `{parameter.name}` is given by its name; leave the `/` out")
             hint = hinted.get(parameter.name, parameter.annotation)
-            if parameter.name == "ctx" or schema.bare(schema.present(hint)) is Context:
+            if _is_context(function, parameter, hint):
+                if self.context:
+                    raise TypeError(f"{function.__name__}: `{parameter.name}` is a second context: a tool has one; leave it out")
                 self.context = parameter.name
                 continue
             if hint is parameter.empty:
@@ -235,6 +237,17 @@ class Tool:
             raise TypeError(fault)
         if _log:
             _log.write("error", f"The value is left out of the answer: {fault}", LOG_ONLY)
+
+
+def _is_context(function, parameter, hint):
+    """Whether the parameter is the call's context: by its type, or by its name where it has none."""
+    if schema.bare(schema.present(hint)) is Context:
+        return True
+    if parameter.name != "ctx":
+        return False
+    if hint not in (parameter.empty, typing.Any, object):
+        raise TypeError(f"{function.__name__}: `ctx` is the name of the context: write `ctx: Context`, or name the parameter otherwise")
+    return True
 
 
 def _refuse_other_than_functions(function):
