@@ -9,6 +9,7 @@ import inspect
 import json
 import pathlib
 import re
+import sys
 import types
 import typing
 
@@ -113,6 +114,11 @@ def _is_path(hint):
     return inspect.isclass(hint) and issubclass(hint, pathlib.PurePath)
 
 
+def _is_uuid(hint):
+    """Whether it is `uuid.UUID`, without importing it."""
+    return inspect.isclass(hint) and (hint.__module__, hint.__name__) == ("uuid", "UUID")
+
+
 class Invalid(ValueError):
     """A value meets its schema, and is none of its type: the rules of its model refuse it, or it is no base64, or no date."""
 
@@ -213,6 +219,8 @@ class Writer:
                 return {"type": "string", "format": "date"}
             case _ if hint is datetime.time:
                 return {"type": "string", "format": "time"}
+            case _ if _is_uuid(hint):
+                return {"type": "string", "format": "uuid"}
             case _ if hint in (list, collections.abc.Sequence, tuple):
                 return {"type": "array"}
             case _ if hint in (set, frozenset):
@@ -255,9 +263,7 @@ class Writer:
             raise TypeError(f"`{hint.__name__}` is a variable: write the type that it has here, as `str`")
         if isinstance(hint, typing.ForwardRef):
             raise TypeError(f"`{hint.__forward_arg__}` is inside itself, as a dataclass or a TypedDict alone can be: write `Any` in its place")
-        raise TypeError(
-            f"`{getattr(hint, '__name__', hint)}` has no schema; use str, int, float, bool, a list, set, tuple or dict of these, an Enum, a Literal, a "
-            "dataclass, a TypedDict, a date or a pydantic model")
+        raise TypeError(f"`{getattr(hint, '__name__', hint)}` has no schema; {_instead(hint)}")
 
     def _items(self, schema, items):
         inner = self._nullable(items)
@@ -270,6 +276,8 @@ class Writer:
     def _choices(self, values, hint):
         words = []
         values = [_value(each) for each in values]
+        if not values:
+            raise TypeError(f"`{hint.__name__}` has no members, so that no value is one")
         for value in values:
             word = _TYPES.get(type(value)) or (
                 "string" if isinstance(value, str) else "integer" if isinstance(value, int) else None)
@@ -433,6 +441,32 @@ def _object(properties, required):
     return written
 
 
+# What to write in place of a type without a schema, by its name.
+_INSTEAD = {
+    "Decimal": "write `str`, which keeps every digit, and make the `Decimal` of it",
+    "timedelta": "write a number whose name has its unit, as `wait_seconds: float`",
+    "OrderedDict defaultdict Counter MutableMapping": "write `dict[str, int]`",
+    "AsyncGenerator AsyncIterable AsyncIterator Collection Generator Iterable Iterator MutableSequence deque": "write `list[str]`",
+    "AbstractSet MutableSet Set": "write `set[str]`",
+    "complex": "write `tuple[float, float]`",
+    "bytearray memoryview": "write `bytes`",
+    "IPv4Address IPv6Address LiteralString Pattern ZoneInfo": "write `str`",
+    "Callable Coroutine Future type": "an agent sends JSON: write the value that comes of it",
+    "Never NoReturn": "write `None`",
+    "Self TypeVarTuple Unpack": "write the type itself",
+}
+
+
+def _instead(hint):
+    name = getattr(hint, "__name__", None) or getattr(hint, "_name", None) or str(hint)
+    for names, words in _INSTEAD.items():
+        if name in names.split():
+            return words
+    if inspect.isclass(hint) and hint.__module__ not in sys.stdlib_module_names:
+        return "write a dataclass in its place, with a type for each field"
+    return "use str, int, float, bool, a list, set, tuple or dict of these, an Enum, a Literal, a dataclass, a TypedDict, a date or a pydantic model"
+
+
 def _or_null(schema):
     if isinstance(schema.get("type"), str) and "enum" not in schema:
         return {**schema, "type": [schema["type"], "null"]}
@@ -477,6 +511,8 @@ def read(hint, value):
         return next((each for each in arguments if _is_same(_value(each), value)), value)
     if hint in (datetime.datetime, datetime.date, datetime.time):
         return _read_text(hint.fromisoformat, value, f"it is not a {hint.__name__}")
+    if _is_uuid(hint):
+        return _read_text(hint, value, "it is not a UUID")
     if origin in (list, collections.abc.Sequence):
         return [read(arguments[0], each) for each in value]
     if hint in (set, frozenset, tuple):
@@ -563,7 +599,7 @@ def _is_kind(hint, value, is_closed):
         return isinstance(value, dict)
     if inspect.isclass(kind) and issubclass(kind, enum.Enum):
         return any(value == member.value for member in kind)
-    if kind in (str, bytes, datetime.datetime, datetime.date, datetime.time) or _is_path(kind):
+    if kind in (str, bytes, datetime.datetime, datetime.date, datetime.time) or _is_path(kind) or _is_uuid(kind):
         return isinstance(value, str)
     return False
 
@@ -613,6 +649,6 @@ def plain(value):
         return value.isoformat()
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
-    if isinstance(value, pathlib.PurePath):
+    if isinstance(value, pathlib.PurePath) or _is_uuid(type(value)):
         return str(value)
     return value
