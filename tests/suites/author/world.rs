@@ -36,7 +36,8 @@ def look() -> dict[str, bool]:
     return {
         "now": datetime.datetime.now().timestamp() > 1_750_000_000,
         "later": time.monotonic() >= begun,
-        "library": datetime.datetime.strptime("28.02.26", "%d.%m.%y").day == 28 and "bücher.example".encode("idna") == b"xn--bcher-kva.example",
+        "library": datetime.datetime.strptime("28.02.26", "%d.%m.%y").day == 28 and "bücher.example".encode("idna") == b"xn--bcher-kva.example"
+            and asyncio.run(wait_for_both()) == [1, 2],
         "chance": secrets.token_hex() != secrets.token_hex() and uuid.uuid4() != uuid.uuid4(),
     }
 
@@ -62,6 +63,15 @@ def unpack() -> None:
         open("/words.txt")
     except FileNotFoundError:
         datetime.datetime.strptime("no day", "%d")
+
+import asyncio
+
+async def wait(number: int) -> int:
+    await asyncio.sleep(0.01)
+    return number
+
+async def wait_for_both() -> list[int]:
+    return await asyncio.gather(wait(1), wait(2))
 
 About, Tools = plugin("world", "0.1.0", look, draw, read, leave, load, unpack)
 "#,
@@ -97,15 +107,15 @@ const REASONS: [[(&str, &str); 3]; 2] = [
     [
         (
             "leave",
-            "SystemExit: a secret word (app.py, line 38, in leave)",
+            "SystemExit: a secret word (app.py, line 39, in leave)",
         ),
         (
             "load",
-            "No module named 'no_such_module' (app.py, line 42, in load)",
+            "No module named 'no_such_module': there are no files when a tool runs, so a module is imported at the head of `app.py` (app.py, line 43, in load)",
         ),
         (
             "unpack",
-            "time data 'no day' does not match format '%d' (app.py, line 49, in unpack)",
+            "time data 'no day' does not match format '%d' (app.py, line 50, in unpack)",
         ),
     ],
     [

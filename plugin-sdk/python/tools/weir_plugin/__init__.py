@@ -18,7 +18,7 @@ import traceback
 import types
 import typing
 
-from . import schema
+from . import schema, world
 from .markers import (
     Alias, Description, Examples, Ge, Gt, Le, Lt, MaxLen, Metavar, MinLen, Pattern, Positional, Title,
 )
@@ -210,7 +210,7 @@ class Tool:
             arguments[self.context] = context
         value = self.function(**arguments)
         if inspect.iscoroutine(value):
-            value = _finish(value)
+            value = world.run(value)
         if isinstance(value, Question):
             return "input-required", None, None, compact(value.requests), value.state
         content = compact(value.content) if isinstance(value, Answer) and value.content is not None else None
@@ -299,15 +299,6 @@ def _annotations(function):
         return annotationlib.get_annotations(function, format=annotationlib.Format.STRING)
 
 
-def _finish(coroutine):
-    """What a plugin calls has answered before it returns, so nothing can wake it later."""
-    try:
-        coroutine.send(None)
-    except StopIteration as done:
-        return done.value
-    raise RuntimeError("the tool waits for something that never comes")
-
-
 def tool(function=None, *, name=None, title=None, description=None, read_only=None, destructive=None, idempotent=None,
          open_world=None, task=False, requests=()):
     """Makes a tool of a function: `@tool`, or `@tool(read_only=True, requests=["sql"])`.
@@ -333,6 +324,8 @@ def plugin(name, version, *tools):
             raise TypeError(f"`{getattr(each, '__name__', each)}` is not a tool; write `@tool` above the function")
         if by_name.setdefault(each.definition["name"], each) is not each:
             raise TypeError(f"two tools have the name `{each.definition['name']}`")
+    if _log:
+        world.prepare()
     requests = sorted({request for each in tools for request in each.requests})
     about = compact({"name": name, "version": version, "adapters": [], "requests": requests})
     definitions = compact([each.definition for each in tools])
@@ -455,6 +448,8 @@ def described(error):
         text = str(error)
     except Exception:
         text = "its text cannot be made"
+    if isinstance(error, ImportError):
+        text = f"{text}: there are no files when a tool runs, so a module is imported at the head of `app.py`"
     way = f" ({' > '.join(frames[-FRAMES_MAX:])})" if frames else ""
     return f"{type(error).__name__}: {text}{way}"
 
