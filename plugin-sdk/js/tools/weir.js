@@ -1,6 +1,7 @@
 // What a plugin in JavaScript imports: a function with the types of its parameters is a tool.
 //
 // Types are declared once, here, and are the JSON Schema that agents read. `weir.d.ts` has the same for editors.
+import { LOG_ONLY, begin, held, json, shown } from "./globals.js";
 import * as clockOf from "weir:plugin/clock@0.1.1";
 import * as filesOf from "weir:plugin/files@0.1.1";
 import * as httpOf from "weir:plugin/http@0.1.1";
@@ -97,14 +98,6 @@ const properties = (fields, ofTool) => {
   if (required.length > 0) schema.required = required;
   return schema;
 };
-
-/** JSON knows neither a `Map` nor a `Set`, and writes both as `{}` unless they have a form of their own. */
-const held = (value) => {
-  if (typeof value?.toJSON === "function") return value;
-  if (value instanceof Map) return Object.fromEntries(value);
-  return value instanceof Set ? [...value] : value;
-};
-const json = (value) => JSON.stringify(value, (_, inner) => held(inner));
 
 /** The value with each record in it changed by `change`, which gets a copy and its fields. What `anyOf` holds stays as it is. */
 const within = (type, given, change) => {
@@ -262,56 +255,15 @@ export class Context {
 
 // ---- what the outside world offers ----
 
-/** As a text, which is all that the host takes: with anything else the call would trap, and a trap says nothing. */
-const shown = (value) => {
-  if (typeof value === "string") return value;
-  try {
-    const plain = typeof value === "object" && value !== null && !(value instanceof Error);
-    return (plain && json(value)) || String(value);
-  } catch {
-    return "what has no text";
-  }
-};
-/** As bytes, for the same reason. */
+/** As bytes, which is all that the host takes: with anything else the call would trap, and a trap says nothing. */
 const bytesOf = (value, what) => {
   if (value === undefined || value instanceof Uint8Array || Array.isArray(value)) return value;
   throw new TypeError(`${what} is bytes: write \`new Uint8Array(…)\``);
 };
 const write = (level) => (message) => logOf.write(level, shown(message), undefined);
 export const log = { debug: write("debug"), info: write("info"), warn: write("warn"), error: write("error") };
-/** A caller who listens to the log does not hear a line with this field. */
-const LOG_ONLY = JSON.stringify({ "weir.log_only": true });
-/** Whether the plugin runs; while it is built there is no log. */
-let isRunning = false;
-const print = (level) => (...values) => {
-  if (isRunning) logOf.write(level, values.map(shown).join(" "), LOG_ONLY);
-};
-/** What libraries print may hold a secret, so that no caller hears it. */
-globalThis.console ??= {
-  trace: print("debug"), debug: print("debug"), log: print("info"), info: print("info"), warn: print("warn"), error: print("error"),
-};
 export const clock = { nowMs: () => Number(clockOf.nowMs()) };
 export const random = { bytes: (length) => randomOf.bytes(length) };
-/**
- * The interpreter keeps the seed of its build, so that `Math.random` drew the same numbers in every instance. Here each draws its own:
- * xoshiro128**, from a seed of the host's.
- */
-let seed;
-const drawn = () => {
-  seed ??= new Uint32Array(new Uint8Array(random.bytes(16)).buffer);
-  const turned = Math.imul(seed[1], 5);
-  const word = Math.imul((turned << 7) | (turned >>> 25), 9) >>> 0;
-  const shifted = seed[1] << 9;
-  seed[2] ^= seed[0];
-  seed[3] ^= seed[1];
-  seed[1] ^= seed[2];
-  seed[0] ^= seed[3];
-  seed[2] ^= shifted;
-  seed[3] = (seed[3] << 11) | (seed[3] >>> 21);
-  return word;
-};
-const ofTheBuild = Math.random;
-Math.random = () => (isRunning ? ((drawn() >>> 5) * 2 ** 26 + (drawn() >>> 6)) / 2 ** 53 : ofTheBuild());
 /** How many rows a query answers where its author names no limit. */
 const ROWS_MAX = 1000;
 /** A number of JavaScript holds no whole number beyond 2^53: a rounded key would be that of another row. */
@@ -357,7 +309,7 @@ const error = (code, message, more = {}) => ({
 
 /** What is thrown and is no error record would trap, and a trap says nothing: every export is guarded. */
 const guard = (f) => (...args) => {
-  isRunning = true;
+  begin(logOf, randomOf);
   try {
     return f(...args);
   } catch (thrown) {
@@ -396,7 +348,7 @@ const FRAMES_MAX = 4;
 /** The error and where it was thrown, in the author's own files. */
 const described = (thrown) => {
   const stack = typeof thrown?.stack === "string" ? thrown.stack.split("\n") : [];
-  const frames = stack.filter((line) => /^\s+at /.test(line) && !line.includes("/sdk/weir.js:") && !line.includes("(native)"));
+  const frames = stack.filter((line) => /^\s+at /.test(line) && !/[ (]\/sdk\/(weir|globals)\.js:/.test(line) && !line.includes("(native)"));
   return [textOf(thrown), ...frames.slice(0, FRAMES_MAX)].join("\n");
 };
 

@@ -73,7 +73,13 @@ async def wait(number: int) -> int:
 async def wait_for_both() -> list[int]:
     return await asyncio.gather(wait(1), wait(2))
 
-About, Tools = plugin("world", "0.1.0", look, draw, read, leave, load, unpack)
+import socket
+
+@tool
+def connect() -> None:
+    socket.create_connection(("example.org", 80))
+
+About, Tools = plugin("world", "0.1.0", look, draw, read, leave, load, unpack, connect)
 "#,
     ),
     (
@@ -88,8 +94,10 @@ const look = tool({ name: "look", returns: map(boolean()), run() {
   console.warn("a logged", "word");
   console.info({ last: "a last word" });
   const begun = performance.now();
-  return { now: Date.now() > 1_750_000_000_000, later: performance.now() >= begun, library: new Date("2026-02-28").getUTCDate() === 28,
-    chance: Math.random() !== Math.random() };
+  const word = new TextDecoder().decode(new TextEncoder().encode("b\u00fccher \u{1f44b}"));
+  return { now: Date.now() > 1_750_000_000_000, later: performance.now() >= begun,
+    library: new Date("2026-02-28").getUTCDate() === 28 && word === "b\u00fccher \u{1f44b}",
+    chance: Math.random() !== Math.random() && crypto.randomUUID() !== crypto.randomUUID() };
 } });
 const draw = tool({ name: "draw", returns: number(), run: () => Math.random() });
 const read = tool({ name: "read", requests: ["files"], returns: text(), run: () =>
@@ -97,13 +105,14 @@ const read = tool({ name: "read", requests: ["files"], returns: text(), run: () 
 const leave = tool({ name: "leave", run: () => process.exit("a secret word") });
 const load = tool({ name: "load", run: () => require("no_such_module") });
 const unpack = tool({ name: "unpack", requests: ["files"], run: () => void files.replace("root", "words.txt", "a text") });
-export const { about, tools } = plugin({ name: "world", version: "0.1.0", tools: [look, draw, read, leave, load, unpack] });
+const connect = tool({ name: "connect", run: () => void fetch("https://example.org/") });
+export const { about, tools } = plugin({ name: "world", version: "0.1.0", tools: [look, draw, read, leave, load, unpack, connect] });
 "#,
     ),
 ];
 
 /// What the log says of the tools that fail, in the order of the sources.
-const REASONS: [[(&str, &str); 3]; 2] = [
+const REASONS: [[(&str, &str); 4]; 2] = [
     [
         (
             "leave",
@@ -117,11 +126,19 @@ const REASONS: [[(&str, &str); 3]; 2] = [
             "unpack",
             "time data 'no day' does not match format '%d' (app.py, line 50, in unpack)",
         ),
+        (
+            "connect",
+            "a plugin opens no sockets: call `http.send` of `weir_plugin`, with a connection that its operator grants (app.py, line 65, in connect)",
+        ),
     ],
     [
         ("leave", "process is not defined"),
         ("load", "require is not defined"),
         ("unpack", "the content is bytes"),
+        (
+            "connect",
+            "a plugin has no `fetch`: call `http.send`, with a connection that its operator grants",
+        ),
     ],
 ];
 
@@ -176,8 +193,38 @@ async fn the_library_of_a_language_works_in_a_plugin() {
             gateway.wait_for_log(reason);
         }
         let log = gateway.log();
-        for foreign in ["weir.js", "__init__.py", "printed while"] {
+        for foreign in ["weir.js", "globals.js", "__init__.py", "printed while"] {
             assert!(!log.contains(foreign), "{language}: {foreign}: {log}");
         }
     }
+}
+
+/// An adapter in JavaScript is written against the interface itself, and has what a tool has of the library.
+#[tokio::test]
+async fn an_adapter_in_javascript_prints_and_draws() {
+    let desk = Desk::new("drawing");
+    let folder = desk.begin("drawing", "js", "collection");
+    let source = fs::read_to_string(folder.join("plugin.js")).expect("the template's");
+    let drawing = source
+        .replacen("square: number * number }", "square: drawn() }", 1)
+        .replacen(
+            "const SHAPE",
+            "console.log(\"printed while it is built\", Math.random());\n\
+             const drawn = () => {\n  console.warn(\"a printed\", { word: crypto.randomUUID() });\n  \
+             return Math.floor(Math.random() * 2 ** 40);\n};\nconst SHAPE",
+            1,
+        );
+    fs::write(folder.join("plugin.js"), drawing).expect("the source is written");
+    desk.succeed("drawing", &["plugin", "build"]);
+    let call = ["call", "get_number", "--number", "7"];
+    // Each process has an instance of its own.
+    let drawn = [(); 2].map(|()| desk.succeed("drawing", &call));
+    assert_ne!(drawn[0], drawn[1]);
+    let gateway = desk.serve("drawing");
+    let client = Modern::new(gateway.url());
+    let read = client.call("get_number", json!({ "number": 7 })).await;
+    assert_ne!(read["isError"], true, "{read}");
+    gateway.wait_for_log("a printed {");
+    let log = gateway.log();
+    assert!(!log.contains("printed while"), "{log}");
 }

@@ -75,7 +75,11 @@ pub(super) fn build(folder: &PluginProject) -> anyhow::Result<PathBuf> {
 /// Returns an error that was raised while the plugin's modules were read, with the places in the author's own files.
 fn authors_error(written: &str) -> Option<String> {
     const FRAME: &str = "    at ";
-    const OTHERS: [&str; 2] = ["/sdk/weir.js:", "/.weir/build/entry.js:"];
+    const OTHERS: [&str; 3] = [
+        "/sdk/weir.js:",
+        "/sdk/globals.js:",
+        "/.weir/build/entry.js:",
+    ];
     let (_, error) = written.split_once("Failed to evaluate user JavaScript module: ")?;
     // What was done with the module stands before an error of its own.
     let error = error

@@ -1,5 +1,8 @@
 // An adapter: the numbers up to a bound, as a collection.
+// First, since what is imported after it may print or draw: `console`, `Math.random` and `crypto` are made of what the gateway gives.
+import { begin } from "./sdk/globals.js";
 import * as log from "weir:plugin/log@0.1.0";
+import * as random from "weir:plugin/random@0.1.0";
 
 const SHAPE = {
   name: "numbers",
@@ -17,6 +20,7 @@ const fail = (code, message, field) => {
 
 // Anything thrown that is not an error record would trap without a reason, so every export is guarded.
 const guard = (f) => (...args) => {
+  begin(log, random);
   try {
     return f(...args);
   } catch (error) {
