@@ -1,6 +1,6 @@
 //! Shims between two versions: what is read off their difference, what an operator writes, and what the diff says of both.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use serde_json::{Value, json};
 use weir_contracts::{
@@ -63,6 +63,83 @@ fn the_old_default_stays() {
     up.up(&mut arguments);
     assert_eq!(arguments, json!({ "id": 1 }));
     assert_eq!(shim.fits(&old, &new), Ok(()));
+}
+
+/// An update demands one member beside its key, by whichever name.
+#[test]
+fn the_column_of_an_update_has_another_name() {
+    let update = |name: &str, is_required: bool| {
+        contract(|file, shape| {
+            shape["fields"][1] = json!({ "key": name, "type": "string", "nullable": true });
+            let people = &mut file["collections"]["people"];
+            people["columns"][1] = name.into();
+            people["write"] = true.into();
+            let field = match is_required {
+                true => json!({ "name": name, "type": "text", "required": true }),
+                false => json!({ "name": name, "type": "text", "nullable": true }),
+            };
+            let key = json!({ "name": "id", "type": "number", "required": true });
+            file["tools"][0] = json!({
+                "tool": "list", "description": "Changes one.", "verb": "update", "collection": "people",
+                "fields": [key, field],
+            });
+        })
+    };
+    for is_required in [true, false] {
+        let [old, new] = ["town_code", "town_codes"].map(|name| update(name, is_required));
+        let input = old.tools[0].input_schema.value();
+        assert_eq!(input["minProperties"], 2, "an update bounds its members");
+        let shim = derive(&old, &new).expect("a shim");
+        assert_eq!(shim.fits(&old, &new), Ok(()), "{shim:#?}");
+        let (up, _) = shim.tools["list"].conversions().expect("a shim");
+        let mut arguments = json!({ "id": 7, "town_code": "OSL" });
+        up.up(&mut arguments);
+        assert_eq!(arguments, json!({ "id": 7, "town_codes": "OSL" }));
+        if !is_required {
+            let mut arguments = json!({ "id": 7, "clear": ["town_code"] });
+            up.up(&mut arguments);
+            assert_eq!(arguments, json!({ "id": 7, "clear": ["town_codes"] }));
+        }
+    }
+}
+
+/// The number of members is bounded in both versions, and no step leaves a value with fewer than the new version demands.
+#[test]
+fn a_bound_on_the_number_of_members_holds_through_a_shim() {
+    let bounded = |names: &[&str], required: &[&str], least: u32, is_closed: bool| {
+        let member = json!({ "type": "integer" });
+        let properties = names
+            .iter()
+            .map(|name| ((*name).to_owned(), member.clone()));
+        let mut contract = tool("input", properties.collect(), required);
+        let tool = Arc::make_mut(&mut contract.tools[0]);
+        let mut schema = tool.input_schema.value();
+        schema["minProperties"] = least.into();
+        if is_closed {
+            schema["additionalProperties"] = false.into();
+        }
+        tool.input_schema = schema.into();
+        contract
+    };
+    let rename = json!({ "rename": { "at": "/a", "to": "fresh" } });
+    let set = json!({ "set": { "at": "/c", "value": 1 } });
+    let fit = |step: &Value, old: &CompiledContract, new: &CompiledContract| {
+        shim("input", step).fits(old, new)
+    };
+    let old = bounded(&["id", "a", "b"], &["id"], 2, true);
+    let new = |least| bounded(&["id", "fresh", "b"], &["id"], least, true);
+    assert_eq!(fit(&rename, &old, &new(2)), Ok(()));
+    assert!(fit(&rename, &old, &new(3)).is_err(), "two are too few");
+    // In an open object, a member with the new name is another one, and is left out.
+    let [old, new] = [["id", "a"], ["id", "fresh"]].map(|names| bounded(&names, &["id"], 2, false));
+    let why = fit(&rename, &old, &new).expect_err("one may be left out");
+    assert!(why.contains("minProperties"), "{why}");
+    // What is put in counts, if the others are there in any case.
+    let old = bounded(&["id", "a"], &["id", "a"], 2, true);
+    let new = |required: &[&str]| bounded(&["id", "a", "c"], required, 3, true);
+    assert_eq!(fit(&set, &old, &new(&["id", "a", "c"])), Ok(()));
+    let old = bounded(&["id", "a"], &["id"], 1, true);
+    assert!(fit(&set, &old, &new(&["id", "c"])).is_err());
 }
 
 #[test]

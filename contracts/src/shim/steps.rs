@@ -16,16 +16,16 @@ const UNSEEN: [&str; 9] = [
     "anyOf", "oneOf", "allOf", "not", "if", "then", "else", "enum", "const",
 ];
 /// The same of members alone, and of items.
-const UNSEEN_MEMBERS: [&str; 7] = [
+const UNSEEN_MEMBERS: [&str; 6] = [
     "patternProperties",
     "propertyNames",
-    "minProperties",
     "maxProperties",
     "dependentRequired",
     "dependentSchemas",
     "unevaluatedProperties",
 ];
 const UNSEEN_ITEMS: [&str; 3] = ["prefixItems", "contains", "unevaluatedItems"];
+const LEAST_MEMBERS: &str = "minProperties";
 
 /// Keywords that hold for another value as well, or describe it. Extensions do too.
 const OF_ALL_VALUES: &[&str] = &[
@@ -317,6 +317,10 @@ impl ShimNode {
             return Err(format!("{} must be there", name::quoted(name)));
         }
         required.retain(|name| !gone(name));
+        let drops = !self.old_names.is_empty()
+            && (!is_closed(rules)
+                || side == SchemaSide::Output && properties.keys().any(|name| gone(name)));
+        self.least_members(rules, side, required.len(), drops)?;
         let mut old = Map::new();
         for (name, mut schema) in properties {
             if side == SchemaSide::Input
@@ -359,6 +363,42 @@ impl ShimNode {
         }
         Ok(())
     }
+
+    /// Keeps `minProperties` if the steps leave a value at least as many members as it had, and removes it if the members that
+    /// are always there are enough. `required` is the number of those beside the ones that are put in, and `drops` says whether
+    /// a step may take a member away.
+    fn least_members(
+        &self,
+        rules: &mut Map<String, Value>,
+        side: SchemaSide,
+        required: usize,
+        drops: bool,
+    ) -> Result<(), String> {
+        let Some(stated) = rules.get(LEAST_MEMBERS) else {
+            return Ok(());
+        };
+        let least = stated
+            .as_u64()
+            .and_then(|least| usize::try_from(least).ok());
+        let is_certain = least.is_some_and(|least| least <= required + self.set.len());
+        if side == SchemaSide::Input && is_certain {
+            rules.shift_remove(LEAST_MEMBERS);
+            return Ok(());
+        }
+        match drops {
+            true => Err(format!(
+                "no rule says what {LEAST_MEMBERS} makes of a new name"
+            )),
+            false => Ok(()),
+        }
+    }
+}
+
+/// Returns `true` if a schema in its one spelling allows no members but those that it names.
+fn is_closed(rules: &Map<String, Value>) -> bool {
+    let further = rules.get("additionalProperties");
+    further
+        .is_some_and(|further| *further == json!({ "not": {} }) || *further == Value::Bool(false))
 }
 
 /// Checks that a value which is put in is valid.

@@ -59,6 +59,9 @@ fn object(tape: &mut Tape<'_>) -> Value {
     if tape.one_in(2) {
         object["additionalProperties"] = false.into();
     }
+    if tape.one_in(3) {
+        object["minProperties"] = tape.below(4).into();
+    }
     object
 }
 

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use weir_tests::{House, Modern, until};
 
-use super::{begin, code, house, publish, run, version};
+use super::{begin, code, house, publish, rename, run, version};
 use crate::sample;
 
 /// The contract with another name for its first tool.
@@ -16,6 +16,20 @@ fn other() -> String {
     let (head, tools) = sample::CONTRACT.split_once("tools:\n").expect("tools");
     let (lookup, _) = tools.split_once("  - tool: list_airports").expect("two");
     format!("{head}tools:\n{lookup}").replace("contract: airports", "contract: places")
+}
+
+/// The contract with an update beside its other tools.
+fn with_update() -> String {
+    const UPDATE: &str = r#"
+  - tool: correct_airport
+    description: Corrects the elevation of an airport.
+    verb: update
+    collection: airports
+    fields:
+      - { name: iata, type: text, required: true, pattern: "^[A-Z]{3}$" }
+      - { name: elevation_ft, type: number, nullable: true }
+"#;
+    [sample::CONTRACT, UPDATE].concat()
 }
 
 fn keep(house: &House, file: &str, text: String) {
@@ -52,6 +66,34 @@ async fn the_names_of_a_kept_version_are_taken_until_it_ends() {
     let (code_of, _, err) = house.run(&[&sunset[..], &["--never"]].concat());
     assert!(code_of != 0 && err.contains(taken), "{err}");
     assert_eq!(version(&ann).await, "places@1.0.0");
+}
+
+/// An update demands a member beside its key, and may name those that it empties.
+#[tokio::test]
+async fn an_update_goes_on_when_its_column_has_another_name() {
+    let house = house().file("airports.yaml", with_update());
+    let (gateway, ann, _) = begin(&house);
+    let renamed = with_update()
+        .replace("elevation_ft", "elevation_feet")
+        .replace("min_elevation_feet", "min_elevation_ft");
+    house.write("renamed.yaml", renamed);
+    rename(&house, &["--keep"]);
+    let ann = Modern::with_key(gateway.url(), &ann);
+    assert_eq!(version(&ann).await, "airports@1.0.0");
+    for (change, elevation) in [
+        (json!({"iata": "OSL", "elevation_ft": 7}), json!(7)),
+        (
+            json!({"iata": "OSL", "clear": ["elevation_ft"]}),
+            json!(null),
+        ),
+    ] {
+        let result = ann.call("correct_airport", change).await;
+        let record = &result["structuredContent"]["record"];
+        assert_eq!(record["elevation_ft"], elevation, "{result}");
+        assert_eq!(record["iata"], "OSL", "{result}");
+    }
+    let refused = ann.call("correct_airport", json!({"iata": "OSL"})).await;
+    assert_eq!(code(&refused), "invalid_arguments", "{refused}");
 }
 
 #[tokio::test]
