@@ -44,6 +44,9 @@ pub enum StateError {
     Moved(&'static str),
     #[error("there is no such {0}")]
     Unknown(&'static str),
+    /// As much is kept as may be: which, and what to do.
+    #[error("{0}")]
+    Full(String),
     /// A name or another text that no database keeps.
     #[error("a text holds the character U+0000, which nothing kept has in its name")]
     NulText,

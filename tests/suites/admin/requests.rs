@@ -47,6 +47,59 @@ async fn a_number_in_a_path_is_refused_by_its_name() {
     }
 }
 
+/// An editor may ask for as many changes as people can decide about, and no more.
+#[tokio::test]
+async fn drafts_of_one_editor_that_wait_are_bounded() {
+    let house = sample::house();
+    let _gateway = house.serve();
+    let admin = Admin::of(&house);
+    let submit = async |editor: &Admin, number: usize| {
+        let source = json!({
+            "contract": format!("c{number}"),
+            "collections": { "airports": {
+                "adapter": "sheet", "settings": { "connection": "data", "path": "airports.csv" }, "key": ["iata"],
+            } },
+            "tools": [{
+                "tool": format!("count_{number}"), "description": "Counts them.", "verb": "count", "collection": "airports",
+                "fields": [],
+            }],
+        })
+        .to_string();
+        let body = json!({"source": source, "hold": true}).to_string();
+        editor.ask("POST", "/v1/contracts", body).await
+    };
+    let mut editors = Vec::new();
+    for name in ["eve", "ann"] {
+        let body = json!({"name": name, "role": "editor"}).to_string();
+        let (_, made) = admin.ask("POST", "/v1/admins", body).await;
+        let key = made["key"].as_str().expect("a key").to_owned();
+        let url = admin.url.clone();
+        editors.push(Admin { url, key });
+    }
+    let [eve, ann] = &editors[..] else {
+        unreachable!("there are two")
+    };
+    let mut first = Value::Null;
+    for number in 0..200 {
+        let (status, held) = submit(eve, number).await;
+        assert_eq!(status, 202, "{held}");
+        if number == 0 {
+            first = held;
+        }
+    }
+    let (status, refused) = submit(eve, 200).await;
+    let detail = refused["detail"].as_str().unwrap_or_default();
+    assert!(
+        status == 409 && detail.contains("publish or discard some of them first"),
+        "{status} {refused}"
+    );
+    assert_eq!(submit(ann, 200).await.0, 202, "another editor has room");
+    let id = first["draft"].as_str().expect("a draft");
+    let path = format!("/v1/drafts/{id}/discard");
+    assert_eq!(eve.ask("POST", &path, "{}").await.0, 204);
+    assert_eq!(submit(eve, 201).await.0, 202);
+}
+
 /// The key of a request is visible ASCII, as at the other doors, whatever the role of its sender.
 #[tokio::test]
 async fn an_idempotency_key_that_is_none_is_refused() {

@@ -99,6 +99,7 @@ impl From<StateError> for OperationError {
                 Self::new(FailureKind::Conflict, format!("{error}: read it again"))
             }
             StateError::Unknown(_) => Self::new(FailureKind::NotFound, error.to_string()),
+            StateError::Full(_) => Self::new(FailureKind::Conflict, error.to_string()),
             StateError::NulText => Self::new(FailureKind::Malformed, error.to_string()),
             StateError::Unreachable(_) => Self::unavailable(error.to_string()),
             StateError::Open { .. }

@@ -13,6 +13,12 @@ use crate::{
 
 /// Superseded drafts of one contract and origin that are kept.
 const SUPERSEDED_MAX: u32 = 20;
+/// Drafts of one author that may wait.
+const WAITING_MAX: i64 = 200;
+/// Drafts of one author over the admin API that are kept although they will not be published.
+const REFUSED_MAX: i64 = 1_000;
+/// The bytes of their texts, of those that wait and of the others.
+const TEXT_BYTES_MAX: i64 = 64 << 20;
 
 from_row!(DraftHead {
     id,
@@ -49,7 +55,8 @@ macro_rules! select {
 
 impl GatewayState {
     /// Holds a change. A pending one of the same contract and origin is superseded, and of those that were superseded
-    /// before, the oldest are forgotten. The same one again stays as it is, and its id is answered.
+    /// before, the oldest are forgotten. The same one again stays as it is, and its id is answered. It is `Full` if too much of
+    /// its author waits.
     pub async fn hold(&self, draft: &NewDraft<'_>) -> Result<String, StateError> {
         let mut change = self.change().await?;
         if let Some(on) = draft.on {
@@ -68,6 +75,7 @@ impl GatewayState {
         if let Some(id) = same {
             return Ok(id);
         }
+        check_room(&mut change, draft).await?;
         let update = "UPDATE drafts SET status = 'superseded', decided_ms = $1, decided_by = $2 \
                       WHERE contract = $3 AND origin = $4 AND status = 'pending'";
         sql(update)
@@ -87,6 +95,9 @@ impl GatewayState {
             .bind(SUPERSEDED_MAX)
             .execute(&mut change)
             .await?;
+        if draft.origin == ContractOrigin::Api {
+            forget_refused(&mut change, draft.by).await?;
+        }
         change.commit().await?;
         Ok(draft.id.to_owned())
     }
@@ -260,6 +271,48 @@ impl GatewayState {
 
 fn to_count(rows: i64) -> u32 {
     u32::try_from(rows).unwrap_or(u32::MAX)
+}
+
+/// Refuses a draft whose author has too many that wait. The one that it takes the place of does not count.
+async fn check_room(change: &mut StateChange, draft: &NewDraft<'_>) -> Result<(), StateError> {
+    let query = "SELECT count(*), CAST(coalesce(sum(octet_length(coalesce(artifact, '')) + octet_length(source) \
+                 + octet_length(report)), 0) AS BIGINT) FROM drafts \
+                 WHERE status = 'pending' AND created_by = $1 AND NOT (contract = $2 AND origin = $3)";
+    let (count, bytes): (i64, i64) = sql(query)
+        .bind(draft.by)
+        .bind(draft.contract)
+        .bind(draft.origin)
+        .fetch_one(change)
+        .await?;
+    let texts = draft.artifact.map_or(0, str::len) + draft.source.len() + draft.report.len();
+    let texts = i64::try_from(texts).unwrap_or(i64::MAX);
+    // One draft always has room: its size is bounded where it comes in.
+    let is_full = count >= WAITING_MAX || bytes.saturating_add(texts) > TEXT_BYTES_MAX;
+    if count == 0 || !is_full {
+        return Ok(());
+    }
+    Err(StateError::Full(format!(
+        "{count} drafts of {} wait, with {} MiB of text, and {WAITING_MAX} with {} MiB may: publish or discard some of them first",
+        draft.by,
+        bytes >> 20,
+        TEXT_BYTES_MAX >> 20
+    )))
+}
+
+/// Forgets the oldest drafts of an author that came over the admin API and will not be published. A file or a plugin that asks
+/// again is compared with its own, which are bounded by the number of files and plugins.
+async fn forget_refused(change: &mut StateChange, author: &str) -> Result<(), StateError> {
+    let delete = "DELETE FROM drafts WHERE id IN (SELECT id FROM (SELECT id, row_number() OVER newest AS place, \
+                  sum(octet_length(coalesce(artifact, '')) + octet_length(source) + octet_length(report)) OVER newest AS bytes \
+                  FROM drafts WHERE created_by = $1 AND origin = 'api' AND status IN ('discarded', 'superseded') \
+                  WINDOW newest AS (ORDER BY created_ms DESC, id DESC)) AS refused WHERE place > $2 OR bytes > $3)";
+    sql(delete)
+        .bind(author)
+        .bind(REFUSED_MAX)
+        .bind(TEXT_BYTES_MAX)
+        .execute(change)
+        .await?;
+    Ok(())
 }
 
 /// Refuses a change that rests on what is no longer so.

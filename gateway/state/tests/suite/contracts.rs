@@ -77,7 +77,7 @@ async fn switch(
         .await
 }
 
-fn draft<'a>(id: &'a str, base: Option<&'a str>, source: &'a str) -> NewDraft<'a> {
+pub(crate) fn draft<'a>(id: &'a str, base: Option<&'a str>, source: &'a str) -> NewDraft<'a> {
     NewDraft {
         on: None,
         id,

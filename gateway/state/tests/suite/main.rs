@@ -2,6 +2,7 @@
 
 mod contracts;
 mod database;
+mod drafts;
 mod endings;
 mod file;
 mod place;
@@ -44,6 +45,7 @@ suite![
     contracts::a_draft_that_rests_on_an_earlier_one_is_refused,
     contracts::of_the_last_operators_that_are_revoked_at_once_one_stays,
     contracts::of_superseded_drafts_the_newest_are_kept,
+    drafts::the_drafts_of_one_author_are_bounded,
     contracts::what_waits_and_what_was_discarded_is_found_however_much_was_decided_since,
     contracts::a_text_that_is_kept_moves_the_revision_once,
     contracts::a_word_that_is_not_known_is_refused,
