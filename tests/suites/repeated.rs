@@ -3,9 +3,14 @@
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use weir_tests::{Admin, Gateway, House, Modern, Postgres, http, place, until, within};
+use weir_tests::{
+    Admin, Gateway, House, Modern, Postgres, http, place, strangers::hostile, until, within,
+};
 
-use crate::approvals::{database, node, sqlite_house};
+use crate::{
+    approvals::{database, node, sqlite_house},
+    upstreams::{listed, trusted},
+};
 
 pub(crate) const ORDERS: &str = r#"
 contract: orders
@@ -231,6 +236,32 @@ async fn a_question_is_asked_before_a_key_is_used_up() {
         );
         assert_eq!(again["_meta"]["dev.weir/replayed"], true, "{again}");
     }
+}
+
+/// Another server gets the arguments as they were sent, and the order of members is no part of what they say.
+#[tokio::test]
+async fn the_same_arguments_in_another_order_are_the_same_call() {
+    let house = House::new().config(&trusted("tracker", &hostile(&["tracker"])));
+    let gateway = house.serve();
+    let ann = Modern::with_key(gateway.url(), &house.key(&["--agent", "ann"]));
+    listed(&ann, "tracker_create_issue").await;
+    let call = async |arguments: Value| {
+        let meta = json!({ "dev.weir/idempotency-key": "k1" });
+        let params =
+            json!({ "name": "tracker_create_issue", "arguments": arguments, "_meta": meta });
+        ann.ask("tools/call", params).await.result().clone()
+    };
+    let options = json!({"grosse": 3});
+    let first = json!({"owner": "acme", "title": "Rain", "filter_name": "roof", "options": options, "labels": []});
+    let turned = json!({"labels": [], "options": options, "filter_name": "roof", "title": "Rain", "owner": "acme"});
+    let done = call(first.clone()).await;
+    assert_eq!(done["isError"], false, "{done}");
+    let again = call(turned).await;
+    assert_eq!(again["_meta"]["dev.weir/replayed"], true, "{again}");
+    let mut other = first;
+    other["title"] = json!("Snow");
+    let other = call(other).await.to_string();
+    assert!(other.contains("idempotency_key_reused"), "{other}");
 }
 
 #[tokio::test]

@@ -151,7 +151,7 @@ fn planned_change<'r>(target: &'r TargetRequest<'_>) -> Option<Cow<'r, AdapterCh
 }
 
 /// Returns JSON with the members of its objects in order, so that the same arguments are the same text.
-fn sorted(arguments: &str) -> Cow<'_, str> {
+pub(super) fn sorted(arguments: &str) -> Cow<'_, str> {
     match serde_json::from_str::<Value>(arguments) {
         Ok(mut arguments) => {
             arguments.sort_all_objects();

@@ -9,6 +9,7 @@ use weir_state::{BegunCall, CallKey, CallReplyStatus, GatewayState, StateError};
 
 use super::{
     CallContent, CallError, CallOutcome, ToolResult,
+    approval::sorted,
     arguments::CheckedInput,
     error::{ErrorForm, WriteOutcome},
     target::{TargetRequest, ToolCall, collection::CollectionRequest},
@@ -142,7 +143,7 @@ pub(super) async fn begin(
     }
 }
 
-/// Returns the digest of the request, which is the same for the same arguments.
+/// Returns the digest of the request, which is the same for the same arguments in any order.
 fn request(call: &ToolCall<'_>, input: &CheckedInput<'_>) -> String {
     match &input.target {
         TargetRequest::Collection(_, CollectionRequest::Write(change)) => {
@@ -154,10 +155,9 @@ fn request(call: &ToolCall<'_>, input: &CheckedInput<'_>) -> String {
                 &part(&change.options),
             ])
         }
-        TargetRequest::Plugin(_, invocation) => digest(&[&invocation.arguments]),
-        TargetRequest::Collection(..) | TargetRequest::Upstream(..) => {
-            digest(&[call.request.arguments.unwrap_or("{}")])
-        }
+        TargetRequest::Plugin(_, invocation) => digest(&[&sorted(&invocation.arguments)]),
+        TargetRequest::Upstream(_, request) => digest(&[&sorted(request.arguments())]),
+        TargetRequest::Collection(..) => digest(&[call.request.arguments.unwrap_or("{}")]),
     }
 }
 
