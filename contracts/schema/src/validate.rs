@@ -46,6 +46,8 @@ use crate::{
 
 /// The bound on reported errors; a call with more is not a near miss.
 const ERRORS_MAX: usize = 32;
+/// Bytes of the errors that are found at once. Each may have a name that the caller made up, or a long list of the schema.
+const ERRORS_BYTES_MAX: usize = 256 << 10;
 /// Largest schema that is compiled, in bytes of its text.
 const SCHEMA_BYTES_MAX: usize = 2 << 20;
 /// Bytes that the compiled form of one pattern may take, and those that it may take for its states.
@@ -313,6 +315,7 @@ impl ArgumentValidator {
             .filter(|fault| !refused.iter().any(|error| says_more(error, fault)))
             .map(|fault| self.unreadable(fault))
             .collect();
+        repair::cut(&mut errors, ERRORS_MAX);
         match value {
             None => {}
             Some(Value::Object(arguments)) => {

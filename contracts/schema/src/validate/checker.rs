@@ -23,6 +23,9 @@ const UNCOUNTED_STEPS: u64 = 1_000_000;
 const COLLECTED_STEPS: u64 = 300_000;
 /// Values of which every fault is collected.
 const COLLECTED_VALUES: u64 = 10_000;
+/// Bytes of the place of a value for which its faults count once. Each fault has a copy of its place, and the names in it are as
+/// long as the caller likes.
+const PLACE_BYTES: usize = 256;
 /// Bytes of a text that count as one value. A longer one is a long text.
 pub(super) const TEXT_BYTES: usize = 64;
 
@@ -57,6 +60,8 @@ struct ValueSize {
     text_bytes: usize,
     /// Bytes of long texts.
     long_bytes: usize,
+    /// Bytes of the longest place.
+    place_bytes: usize,
 }
 
 impl SchemaChecker {
@@ -133,7 +138,9 @@ impl SchemaChecker {
     /// Returns the steps for collecting the faults of a value. Of each short text most patterns see nothing, so that its bytes
     /// do not count.
     fn report_steps(&self, size: ValueSize) -> u64 {
-        self.steps(size, size.long_bytes, |cost| cost.report)
+        let copies = 1 + (size.place_bytes / PLACE_BYTES) as u64;
+        let steps = self.steps(size, size.long_bytes, |cost| cost.report);
+        steps.saturating_mul(copies)
     }
 
     /// Calls `visit` with every failure, until it returns `false`; of a value that is costly, with the first one.
@@ -220,20 +227,28 @@ impl<'e> From<&'e ValidationError<'_>> for KeywordFailure<'e> {
 impl ValueSize {
     fn measure(value: &Value) -> Self {
         let mut size = Self::default();
-        size.add(value, 0);
+        size.add(value, 0, 0);
         size
     }
 
-    fn add(&mut self, value: &Value, depth: usize) {
+    /// Adds a value at a place of so many bytes.
+    fn add(&mut self, value: &Value, depth: usize, place: usize) {
         self.values += 1;
         self.depth = self.depth.max(depth);
+        self.place_bytes = self.place_bytes.max(place);
         match value {
             Value::String(value) => self.add_text(value),
-            Value::Array(items) => items.iter().for_each(|item| self.add(item, depth + 1)),
-            Value::Object(members) => members.iter().for_each(|(name, member)| {
-                self.add_text(name);
-                self.add(member, depth + 1);
-            }),
+            Value::Array(items) => {
+                for item in items {
+                    self.add(item, depth + 1, place + 1);
+                }
+            }
+            Value::Object(members) => {
+                for (name, member) in members {
+                    self.add_text(name);
+                    self.add(member, depth + 1, place + 1 + name.len());
+                }
+            }
             _ => {}
         }
     }

@@ -6,7 +6,7 @@ use jsonschema::{ValidationError, error::ValidationErrorKind as Kind};
 use serde_json::{Map, Value, json};
 
 use super::{
-    ArgumentError, RenderedValue, SchemaViolation,
+    ArgumentError, ERRORS_BYTES_MAX, ERRORS_MAX, RenderedValue, SchemaViolation,
     checker::KeywordFailure,
     example::ExampleSource,
     schema, union,
@@ -73,7 +73,7 @@ impl<'s> FailureContext<'s> {
             }
             Kind::AdditionalProperties { unexpected }
             | Kind::UnevaluatedProperties { unexpected } => {
-                for name in unexpected.iter().take(super::ERRORS_MAX) {
+                for name in unexpected.iter().take(errors_at(&path)) {
                     let mut path = path.clone();
                     push_pointer(&mut path, name);
                     found.push(
@@ -183,7 +183,7 @@ impl<'s> FailureContext<'s> {
             .filter(|(name, _)| !required.contains(&name.as_str()) && !has(name));
         let additions =
             absent.filter_map(|(name, property)| Some((name, self.schema.example(property)?)));
-        let additions: Vec<_> = additions.take(missing.min(super::ERRORS_MAX)).collect();
+        let additions: Vec<_> = additions.take(missing.min(errors_at(&path))).collect();
         if additions.len() < missing {
             let mut violation = SchemaViolation::at(path, "too_few_properties");
             violation.constraint = constraint;
@@ -343,6 +343,11 @@ impl<'s> FailureContext<'s> {
         types.dedup();
         types
     }
+}
+
+/// Returns the number of errors inside a place at most. Each has a copy of the place.
+fn errors_at(path: &str) -> usize {
+    (ERRORS_BYTES_MAX / (1 + path.len())).clamp(1, ERRORS_MAX)
 }
 
 /// Returns the keyword of the alternatives, and their schemas.

@@ -6,8 +6,8 @@
 use serde_json::{Map, Value};
 
 use super::{
-    ArgumentError, ERRORS_MAX, SchemaChecker, SchemaViolation, budget, failure::FailureContext,
-    schema,
+    ArgumentError, ERRORS_BYTES_MAX, ERRORS_MAX, SchemaChecker, SchemaViolation, budget,
+    failure::FailureContext, schema,
 };
 use crate::{json, json::push_pointer, name, reference};
 
@@ -69,7 +69,7 @@ pub(super) fn complete(
         if repaired || budget::is_spent() {
             return;
         }
-        if errors.len() >= ERRORS_MAX {
+        if errors.len() >= ERRORS_MAX || bytes(errors) >= ERRORS_BYTES_MAX {
             break;
         }
     }
@@ -81,7 +81,7 @@ pub(super) fn complete(
         .example(schema.root)
         .filter(|whole| checker.is_valid(whole))
     {
-        errors.truncate(ERRORS_MAX - 1);
+        cut(errors, ERRORS_MAX - 1);
         let mut violation = SchemaViolation::at(String::new(), "no_match");
         violation.example = Some(whole);
         errors.push(violation.into());
@@ -144,11 +144,13 @@ pub(super) fn failures(
     arguments: &Value,
 ) -> Vec<ArgumentError> {
     let mut found: Vec<ArgumentError> = Vec::new();
-    let mut left = FAILURES_MAX;
+    let (mut left, mut left_bytes) = (FAILURES_MAX, ERRORS_BYTES_MAX);
     checker.failures(arguments, &mut |failure| {
+        let before = found.len();
         context.errors(&failure, &mut found);
         left -= 1;
-        left > 0 && found.len() < FAILURES_MAX
+        left_bytes = left_bytes.saturating_sub(bytes(&found[before..]));
+        left > 0 && left_bytes > 0 && found.len() < FAILURES_MAX
     });
     let mut at = 0;
     while at < found.len() {
@@ -167,8 +169,19 @@ pub(super) fn failures(
         }
     }
     found.sort_by(|one, other| one.rank.cmp(&other.rank));
-    found.truncate(ERRORS_MAX);
+    cut(&mut found, ERRORS_MAX);
     found
+}
+
+/// Keeps the first errors, so many and of so many bytes as one refusal has; the first of them in any case.
+pub(super) fn cut(errors: &mut Vec<ArgumentError>, most: usize) {
+    let fits = |count: &usize| *count <= 1 || bytes(&errors[..*count]) <= ERRORS_BYTES_MAX;
+    let count = (0..=errors.len().min(most)).take_while(fits).last();
+    errors.truncate(count.unwrap_or(0));
+}
+
+fn bytes(errors: &[ArgumentError]) -> usize {
+    errors.iter().map(|error| error.bytes()).sum()
 }
 
 /// An unknown argument under the nearest known name.
@@ -234,6 +247,53 @@ impl RenamedArgument {
             if let Some(Value::Object(siblings)) = arguments.pointer_mut(&self.parent) {
                 siblings.shift_remove(&self.name);
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::validate::ArgumentValidator;
+
+    fn refusal(schema: &Value, arguments: &Value) -> String {
+        let validator = ArgumentValidator::new(schema).expect("a schema");
+        let refused = validator.validate(&arguments.to_string());
+        refused.expect_err("a fault").structured_content().to_json()
+    }
+
+    /// Each fault has a copy of its place, and says the rule that was broken.
+    #[test]
+    fn a_refusal_is_bounded_in_bytes() {
+        let free = |inner: Value| json!({ "type": "object", "additionalProperties": inner });
+        let arm = |names: [&str; 4]| json!({ "type": "object", "required": names });
+        let (one, other) = (arm(["a", "b", "c", "d"]), arm(["e", "f", "g", "h"]));
+        let arms = json!({ "anyOf": [one, other, { "type": "string" }] });
+        let items = free(json!({ "type": "array", "items": arms }));
+        let wrong_items = json!({ ("n".repeat(30_000)): vec![json!({}); 2_000] });
+
+        let closed = free(json!({ "type": "object", "additionalProperties": false }));
+        let unknown: Map<String, Value> = (0..40).map(|at| (format!("p{at}"), json!(1))).collect();
+        let unknown = json!({ ("n".repeat(100_000)): unknown });
+
+        let listed: Vec<String> = (0..10_000).map(|at| format!("v{at}")).collect();
+        let field = |at| (format!("f{at}"), json!({ "enum": listed }));
+        let fields: Map<String, Value> = (0..40).map(field).collect();
+        let choices = json!({ "type": "object", "properties": fields });
+        let none: Map<String, Value> = (0..40).map(|at| (format!("f{at}"), json!(1))).collect();
+
+        for (schema, arguments, reason) in [
+            (items, wrong_items, "no_match"),
+            (closed, unknown, "unknown_argument"),
+            (choices, Value::Object(none), "not_in_enum"),
+        ] {
+            let refusal = refusal(&schema, &arguments);
+            let bytes = refusal.len();
+            let content: Value = serde_json::from_str(&refusal).expect("JSON");
+            assert_eq!(content["errors"][0]["reason"], reason);
+            assert!(bytes < 600_000, "{reason}: {bytes} bytes");
         }
     }
 }

@@ -119,6 +119,13 @@ impl SchemaViolation {
             json: OnceLock::new(),
         }
     }
+
+    /// Returns the bytes of its places and of what it says of the schema.
+    pub(super) fn bytes(&self) -> usize {
+        let stated = self.constraint.iter().chain(&self.example);
+        let stated: usize = stated.map(|value| value.text().len()).sum();
+        self.field.len() + self.path.len() + stated
+    }
 }
 
 impl RenderedValue {
