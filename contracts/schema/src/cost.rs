@@ -35,6 +35,7 @@ pub(crate) struct SchemaCost {
     by_depth: Vec<ValueSteps>,
     /// The states of all patterns.
     states: u64,
+    copied_bytes: usize,
 }
 
 /// The steps for one value at most.
@@ -100,6 +101,7 @@ impl SchemaCost {
         Ok(Self {
             by_depth,
             states: graph.all_states(),
+            copied_bytes: graph.copied_bytes(),
         })
     }
 
@@ -107,6 +109,11 @@ impl SchemaCost {
     pub(crate) fn at_depth(&self, depth: usize) -> ValueSteps {
         let last = self.by_depth.len() - 1;
         self.by_depth[depth.min(last)]
+    }
+
+    /// Returns the bytes of the schema that one fault has a copy of at most.
+    pub(crate) fn copied_bytes(&self) -> usize {
+        self.copied_bytes
     }
 
     /// Returns the steps of all patterns for so many bytes of long texts.

@@ -75,6 +75,7 @@ pub(crate) struct SchemaGraph<'s> {
     dynamic_names: BTreeSet<&'s str>,
     /// The bytes of each pattern.
     patterns: HashMap<&'s str, u64>,
+    copied_bytes: usize,
 }
 
 impl<'s> SchemaGraph<'s> {
@@ -87,6 +88,7 @@ impl<'s> SchemaGraph<'s> {
             schemas: Vec::new(),
             dynamic_names: BTreeSet::new(),
             patterns: HashMap::new(),
+            copied_bytes: 0,
         };
         reader.id(root);
         let mut next = 0;
@@ -103,6 +105,7 @@ impl<'s> SchemaGraph<'s> {
             names: reader.names,
             dynamic_names: reader.dynamic_names,
             patterns: reader.patterns,
+            copied_bytes: reader.copied_bytes,
         })
     }
 
@@ -165,6 +168,11 @@ impl<'s> SchemaGraph<'s> {
         self.patterns.values().copied().fold(0, u64::saturating_add)
     }
 
+    /// Returns the bytes of the schema that one fault has a copy of at most.
+    pub(super) fn copied_bytes(&self) -> usize {
+        self.copied_bytes
+    }
+
     /// Returns `true` if a schema has a rule for what the other ones have not evaluated.
     pub(crate) fn has_unevaluated(&self) -> bool {
         self.nodes.iter().any(|node| node.marks)
@@ -222,6 +230,7 @@ struct GraphBuilder<'s> {
     schemas: Vec<&'s Value>,
     dynamic_names: BTreeSet<&'s str>,
     patterns: HashMap<&'s str, u64>,
+    copied_bytes: usize,
 }
 
 impl<'s> GraphBuilder<'s> {
@@ -252,6 +261,7 @@ impl<'s> GraphBuilder<'s> {
             return Ok(node);
         };
         for (keyword, value) in members {
+            self.copied_bytes = self.copied_bytes.max(copied_bytes(keyword, value));
             self.keyword(schema, keyword, value, &mut node)?;
         }
         Ok(node)
@@ -403,6 +413,23 @@ fn whole_size(value: &Value) -> u64 {
     match value {
         Value::Array(items) => items.iter().map(|item| 1 + whole_size(item)).sum(),
         Value::Object(members) => members.values().map(|member| 1 + whole_size(member)).sum(),
+        _ => 0,
+    }
+}
+
+/// Returns the bytes of a keyword that a fault has a copy of, as the validator makes it. It shares the values of `enum` and `const`.
+fn copied_bytes(keyword: &str, value: &Value) -> usize {
+    let longest = |names: &Value| {
+        let names = names.as_array().into_iter().flatten();
+        names.filter_map(Value::as_str).map(str::len).max()
+    };
+    match (keyword, value) {
+        ("not", schema) => schema.to_string().len(),
+        ("pattern", Value::String(text)) => text.len(),
+        ("required", names) => longest(names).unwrap_or(0),
+        ("dependentRequired" | "dependencies", Value::Object(lists)) => {
+            lists.values().filter_map(longest).max().unwrap_or(0)
+        }
         _ => 0,
     }
 }

@@ -23,9 +23,9 @@ const UNCOUNTED_STEPS: u64 = 1_000_000;
 const COLLECTED_STEPS: u64 = 300_000;
 /// Values of which every fault is collected.
 const COLLECTED_VALUES: u64 = 10_000;
-/// Bytes of the place of a value for which its faults count once. Each fault has a copy of its place, and the names in it are as
-/// long as the caller likes.
-const PLACE_BYTES: usize = 256;
+/// Bytes for which a fault counts once. Each has a copy of its place, in which names are as long as the caller likes, and some have
+/// one of their rule.
+const FAULT_BYTES: usize = 256;
 /// Bytes of a text that count as one value. A longer one is a long text.
 pub(super) const TEXT_BYTES: usize = 64;
 
@@ -138,9 +138,9 @@ impl SchemaChecker {
     /// Returns the steps for collecting the faults of a value. Of each short text most patterns see nothing, so that its bytes
     /// do not count.
     fn report_steps(&self, size: ValueSize) -> u64 {
-        let copies = 1 + (size.place_bytes / PLACE_BYTES) as u64;
+        let fault_bytes = size.place_bytes + self.cost.copied_bytes();
         let steps = self.steps(size, size.long_bytes, |cost| cost.report);
-        steps.saturating_mul(copies)
+        steps.saturating_mul(1 + (fault_bytes / FAULT_BYTES) as u64)
     }
 
     /// Calls `visit` with every failure, until it returns `false`; of a value that is costly, with the first one.
@@ -264,7 +264,29 @@ impl ValueSize {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+
+    #[test]
+    fn faults_with_large_copies_are_not_all_collected() {
+        let checker_of = |items: Value| {
+            let list = json!({ "type": "array", "items": items });
+            let schema = json!({ "type": "object", "additionalProperties": list });
+            SchemaChecker::new(&schema, ValidationAuthority::Own).expect("a schema")
+        };
+        let long = "n".repeat(20_000);
+        for (items, place) in [
+            (json!({ "type": "string" }), &*long),
+            (json!({ "not": { "title": long } }), "a"),
+            (json!({ "required": [long] }), "a"),
+        ] {
+            let checker = checker_of(items);
+            let value = |count| json!({ place: vec![1; count] });
+            assert!(checker.collects(&value(5)));
+            assert!(!checker.collects(&value(9_000)));
+        }
+    }
 
     #[test]
     fn the_depth_of_a_text_is_that_of_its_value() {
