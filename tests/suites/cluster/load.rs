@@ -46,10 +46,8 @@ impl Load {
                 let mut failed = Vec::new();
                 while !ending.load(Ordering::Relaxed) {
                     let mut result = look_up(&client).await;
-                    if result.is_err() {
-                        if meter.stalled() < STALL_MAX {
-                            repeated.fetch_add(1, Ordering::Relaxed);
-                        }
+                    if result.is_err() && meter.stalled() < STALL_MAX {
+                        repeated.fetch_add(1, Ordering::Relaxed);
                     }
                     // A repeat that the next kill hits is repeated too.
                     while result.is_err() {
