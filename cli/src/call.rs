@@ -220,6 +220,7 @@ impl CallArgs {
         if let Some(progress) = &progress {
             progress.end();
         }
+        started.write_counts().await;
         started.gateway.upstreams().close().await;
         match outcome.unasked() {
             Ok(result) => Ok(Some(result)),

@@ -280,12 +280,17 @@ impl GatewayApp {
         Ok(())
     }
 
-    /// Writes what was counted since the last time: uses of keys, and calls of agents with a quota.
+    /// Writes what was counted since the last time: uses of keys, calls of agents with a quota, and profiles of calls.
     pub async fn write_counts(&self) {
         let uses = self.gateway.identities().write_uses(&self.state).await;
         telemetry::note_written(&mut false, &uses, "uses of keys");
         let calls = self.gateway.quotas().write(&self.state).await;
         telemetry::note_written(&mut false, &calls, "calls of agents with a quota");
+        let days = self.gateway.config().contracts.impact_days;
+        if days > 0 {
+            let profiles = self.gateway.call_history().write(&self.state, days).await;
+            telemetry::note_written(&mut false, &profiles, "profiles of calls");
+        }
     }
 
     /// Takes this process off the nodes, once it serves nothing any more.

@@ -227,6 +227,30 @@ async fn a_change_is_told_with_the_calls_it_would_have_refused() {
     }
 }
 
+/// A process that ends in order keeps the calls that it counted last, as one of `weir call` always does.
+#[tokio::test]
+async fn a_call_from_the_terminal_is_a_past_call() {
+    let house = House::new()
+        .sheets()
+        .config("[contracts]\nimpact_days = 30")
+        .file("data/airports.csv", sample::DATA)
+        .file("airports.yaml", sample::CONTRACT);
+    let _gateway = house.serve();
+    let (code, _, err) = house.run(&["contracts", "submit", "airports.yaml"]);
+    assert_eq!(code, 0, "{err}");
+    let ann = house.key(&["--agent", "ann"]);
+    let mut call = house.weir(&["call"]);
+    call.args(["list_airports", "--country", "SE"])
+        .env("WEIR_KEY", &ann);
+    let output = call.output().expect("weir starts");
+    assert!(output.status.success(), "{output:?}");
+    let narrower = sample::CONTRACT.replace("choices: [NO, SE, IS]", "choices: [NO, IS]");
+    house.write("narrower.yaml", narrower);
+    let submitted = house.json(&["contracts", "submit", "narrower.yaml"]);
+    assert_eq!(submitted["impact"]["calls"], 1, "{submitted}");
+    assert_eq!(submitted["impact"]["agents"][0]["fail"], 1, "{submitted}");
+}
+
 /// Even under load no client sees the breaking change before it is published, and every connected client is notified after.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_breaking_file_is_held_until_an_operator_agrees_to_exactly_that_change() {
