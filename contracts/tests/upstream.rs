@@ -1375,7 +1375,7 @@ fn a_tool_that_comes_back_is_compared_with_what_was_served() {
             .map(|item| (item.rule, item.reason))
             .collect()
     };
-    let came = ("tool-added".to_owned(), "'up_t' came".to_owned());
+    let came = ("tool-added".to_owned(), "'up_t' was added".to_owned());
     let compared = "the description changed, compared with 1.0.0, the last version with this tool";
     assert_eq!(
         rules(&without, &swapped),

@@ -111,7 +111,7 @@ fn kind(
     };
     for was in old {
         let Some(is) = came.remove(was.key.as_str()) else {
-            let reason = format!("{} went", name::quoted(&was.key));
+            let reason = format!("{} was removed", name::quoted(&was.key));
             report.note(
                 ToolRule::ItemRemoved,
                 None,
@@ -152,7 +152,7 @@ fn kind(
         .iter()
         .filter(|item| came.contains_key(item.key.as_str()))
     {
-        let reason = format!("{} came", name::quoted(&is.key));
+        let reason = format!("{} was added", name::quoted(&is.key));
         report.note(
             ToolRule::ItemAdded,
             None,
@@ -187,7 +187,7 @@ fn arguments(place: &str, old: &[PromptArgument], new: &[PromptArgument], report
                 ToolRule::PromptArgumentRemoved,
                 &was.name,
                 (json!(was), Value::Null),
-                "went",
+                "was removed",
             );
             continue;
         };
@@ -224,6 +224,6 @@ fn arguments(place: &str, old: &[PromptArgument], new: &[PromptArgument], report
         } else {
             ToolRule::PromptArgumentAdded
         };
-        note(rule, &is.name, (Value::Null, json!(is)), "came");
+        note(rule, &is.name, (Value::Null, json!(is)), "was added");
     }
 }

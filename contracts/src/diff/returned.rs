@@ -1,4 +1,4 @@
-//! Tools that were published once, went, and come back.
+//! Tools that were published once, were removed, and come back.
 
 use std::collections::HashSet;
 

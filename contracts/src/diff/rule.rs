@@ -21,9 +21,9 @@ macro_rules! tool_rules {
 tool_rules! {
     OutputSchemaAdded "output-schema-added" Compatible "the tool says what it answers";
     OutputSchemaRemoved "output-schema-removed" Breaking "the tool no longer says what it answers";
-    ToolAdded "tool-added" Compatible "a further tool";
-    ToolRemoved "tool-removed" Breaking "a tool less";
-    ToolRenamed "tool-renamed" Breaking "one tool went and one like it came";
+    ToolAdded "tool-added" Compatible "a tool was added";
+    ToolRemoved "tool-removed" Breaking "a tool was removed";
+    ToolRenamed "tool-renamed" Breaking "a tool was removed and one like it was added";
     ToolTextChanged "tool-text-changed" Cosmetic "title, description or sentence of a tool";
     TextModeChanged "text-mode-changed" Review "sentence, JSON or both in the text block";
     VerbChanged "verb-changed" Breaking "lookup, list, count, summarize, create, update, delete or call";
@@ -73,13 +73,13 @@ tool_rules! {
     PublishedWidened "published-widened" Review "further columns may leave the source";
     PublishedNarrowed "published-narrowed" Compatible "fewer columns may leave the source; what tools answer is compared by itself";
     ShapeRecorded "shape-recorded" Identical "the recorded shape; what callers see of it is compared by itself";
-    ItemAdded "item-added" Compatible "a further prompt, resource or resource template";
-    ItemRemoved "item-removed" Breaking "a prompt, resource or resource template less";
+    ItemAdded "item-added" Compatible "a prompt, resource or resource template was added";
+    ItemRemoved "item-removed" Breaking "a prompt, resource or resource template was removed";
     ItemTextChanged "item-text-changed" Cosmetic "title, description, name of a resource, or texts about an argument of a prompt";
     ItemChanged "item-changed" Review "what else is listed of a prompt, resource or resource template, or where its requests go";
-    PromptArgumentAdded "prompt-argument-added" Compatible "a further argument of a prompt that may be absent";
+    PromptArgumentAdded "prompt-argument-added" Compatible "an argument of a prompt that may be absent was added";
     PromptArgumentRequired "prompt-argument-required" Breaking "an argument of a prompt has to be there";
-    PromptArgumentRemoved "prompt-argument-removed" Breaking "an argument of a prompt less";
+    PromptArgumentRemoved "prompt-argument-removed" Breaking "an argument of a prompt was removed";
     ContractRenamed "contract-renamed" Breaking "the contract's name, which is also its endpoint";
     DefinitionsChanged "definitions-changed" Cosmetic "what the maker of the tools says of them, in words or members that no client sees";
     ContractTextChanged "contract-text-changed" Cosmetic "title, description or instructions of the contract";

@@ -1,4 +1,4 @@
-//! Tools as clients see them: which came and went, their texts, annotations and schemas.
+//! Tools as clients see them: which were added and removed, their texts, annotations and schemas.
 
 use std::{
     borrow::Cow,
@@ -161,7 +161,7 @@ pub(super) fn compare(old: &[DiffTool<'_>], new: &[DiffTool<'_>], report: &mut D
                 Some(index) => {
                     let now = came.remove(index);
                     let reason = format!(
-                        "{} went, {} looks like its new name",
+                        "{} was removed, {} looks like its new name",
                         name::quoted(tool.name),
                         name::quoted(now.name)
                     );
@@ -176,7 +176,7 @@ pub(super) fn compare(old: &[DiffTool<'_>], new: &[DiffTool<'_>], report: &mut D
                     one(tool, now, report);
                 }
                 None => {
-                    let reason = format!("{} went", name::quoted(tool.name));
+                    let reason = format!("{} was removed", name::quoted(tool.name));
                     report.note(
                         ToolRule::ToolRemoved,
                         Some(tool.name),
@@ -189,7 +189,7 @@ pub(super) fn compare(old: &[DiffTool<'_>], new: &[DiffTool<'_>], report: &mut D
         }
     }
     for tool in came {
-        let reason = format!("{} came", name::quoted(tool.name));
+        let reason = format!("{} was added", name::quoted(tool.name));
         report.note(
             ToolRule::ToolAdded,
             Some(tool.name),

@@ -164,7 +164,7 @@ impl<'s> SchemaComparison<'s> {
         is: &ObjectKeywords<'s>,
     ) {
         let reason = format!(
-            "{} went, {} looks like its new name",
+            "{} was removed, {} looks like its new name",
             name::quoted(name),
             name::quoted(new_name)
         );
@@ -267,23 +267,23 @@ impl<'s> SchemaComparison<'s> {
         ) {
             (true, true) => (
                 SchemaRule::RequiredRemoved,
-                format!("{shown} went and is not allowed any more"),
+                format!("{shown} was removed and is not allowed any more"),
             ),
             (true, false) => (
                 SchemaRule::RequiredDropped,
-                format!("{shown} went; it may still be there, unread"),
+                format!("{shown} was removed; it may still be there, unread"),
             ),
             (false, true) if is_closed => (
                 SchemaRule::PropertyRemoved,
-                format!("{shown} went and is not allowed any more"),
+                format!("{shown} was removed and is not allowed any more"),
             ),
             (false, true) => (
                 SchemaRule::TypeChanged,
-                format!("{shown} went; further members have other values"),
+                format!("{shown} was removed; further members have other values"),
             ),
             (false, false) => (
                 SchemaRule::PropertyDropped,
-                format!("{shown} went; it may still be there, unread"),
+                format!("{shown} was removed; it may still be there, unread"),
             ),
         };
         self.member(rule, name, (was, is), (schema.clone(), Value::Null), reason);

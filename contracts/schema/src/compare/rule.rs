@@ -90,15 +90,15 @@ schema_rules! {
     PropertyDropped "property-removed-from-open" Review Review "an optional property; the object allows any value of that name";
     RequiredRemoved "required-removed" Breaking Breaking "a required property; the object does not allow it any more";
     RequiredDropped "required-removed-from-open" Review Breaking "a required property; the object allows any value of that name, or none";
-    PropertyRenamed "property-renamed" Breaking Breaking "one property went and one like it came";
+    PropertyRenamed "property-renamed" Breaking Breaking "a property was removed and one like it was added";
     BecameRequired "became-required" Breaking Compatible "optional → required";
     BecameOptional "became-optional" Compatible Breaking "required → optional";
     TypeWidened "type-widened" Compatible Breaking "further types: integer → number, or null";
     TypeNarrowed "type-narrowed" Breaking Compatible "fewer types";
     TypeChanged "type-changed" Breaking Breaking "another type: string → integer, scalar → array";
     ValueAdded "enum-value-added" Compatible Breaking "a further value of an enum or const";
-    ValueRemoved "enum-value-removed" Breaking Compatible "a value less of an enum or const";
-    ValueRenamed "enum-value-renamed" Breaking Breaking "one value went and one like it came";
+    ValueRemoved "enum-value-removed" Breaking Compatible "a value of an enum or const was removed";
+    ValueRenamed "enum-value-renamed" Breaking Breaking "a value was removed and one like it was added";
     EnumAdded "enum-added" Breaking Compatible "an enum or const where any value of the type was allowed";
     EnumRemoved "enum-removed" Compatible Breaking "any value of the type where an enum or const was";
     Tightened "tightened" Breaking Compatible "a bound introduced or moved inwards: minimum, maximum, multipleOf, lengths, counts, uniqueItems";

@@ -348,7 +348,7 @@ impl<'s> SchemaComparison<'s> {
             let Some(near) = likely(value, &gained) else {
                 return true;
             };
-            let reason = format!("{value} went, {near} looks like its new name");
+            let reason = format!("{value} was removed, {near} looks like its new name");
             self.find(
                 SchemaRule::ValueRenamed,
                 pair,
