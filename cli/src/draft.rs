@@ -269,7 +269,7 @@ fn explained(failure: SourceFailure, gateway: &ServingGateway, source: &DataSour
         | SourceFailure::Connection(_)
         | SourceFailure::Absent(_)) => failure.into(),
         SourceFailure::Unservable(why) => anyhow::anyhow!(
-            "nothing of `{}` can be served. {}",
+            "no part of `{}` can be served. {}",
             source.title,
             why.join(" ")
         ),

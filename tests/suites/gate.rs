@@ -906,7 +906,7 @@ async fn a_refused_file_is_listed_with_its_problems() {
     let (_, text, _) = house.run(&["contracts", "list"]);
     let hint = problem["hint"].as_str().expect("a hint");
     assert!(
-        text.contains("contracts/airports.yaml; what was published before is served on")
+        text.contains("contracts/airports.yaml; the version published before is still served")
             && text.contains(&format!("hint: {hint}")),
         "{text}"
     );

@@ -188,7 +188,7 @@ async fn a_server_that_repeats_its_environment_tells_it_to_no_agent_and_no_log()
             assert!(heard.contains("***"), "{way}: {heard}");
         }
     }
-    gateway.wait_for_log("its process is gone");
+    gateway.wait_for_log("the server's process has ended");
     let log = gateway.log();
     is_clean(&log, "the log");
     assert!(log.contains("***"), "the log has its last words: {log}");

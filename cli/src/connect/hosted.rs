@@ -24,7 +24,7 @@ impl ConnectOptions {
             let failure = UpstreamFailure::new(
                 UpstreamFailureKind::Start,
                 "options of a client with a file",
-                format!("`{name}` has none on this machine: its vendor hosts it"),
+                format!("`{name}` has no file on this machine: its vendor hosts it"),
             )
             .step("leave out all but --url, --view and --config");
             return Err(anyhow::Error::new(failure).into());

@@ -67,7 +67,7 @@ pub(super) fn list(target: &AdminTarget) -> Done {
     for refused in all["refused"].as_array().into_iter().flatten() {
         let kind = refused["kind"].as_str().unwrap_or_default();
         let meanwhile = match kind {
-            "contract" => "what was published before is served on",
+            "contract" => "the version published before is still served",
             "version" => "this contract alone is not taken over",
             _ => "what does not need it is served",
         };

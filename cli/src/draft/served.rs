@@ -366,7 +366,7 @@ pub(super) fn service_source(
 pub(super) fn database_failure(failure: SourceFailure, title: &str) -> AppError {
     match failure {
         SourceFailure::Unservable(why) => {
-            anyhow::anyhow!("nothing of `{title}` can be served. {}", why.join(" ")).into()
+            anyhow::anyhow!("no part of `{title}` can be served. {}", why.join(" ")).into()
         }
         failure => anyhow::anyhow!("{title}: {failure}").into(),
     }

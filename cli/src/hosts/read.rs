@@ -240,7 +240,7 @@ fn refused(name: &str) -> Result<String, UpstreamFailure> {
         .step(format!(
             "if it is a secret, let the server read it from its environment: --env {name}, and the command after `--`"
         ))
-        .step("if it is none, give the command after `--`, with the value in it"))
+        .step("if it is not a secret, give the command after `--`, with the value in it"))
 }
 
 #[cfg(test)]

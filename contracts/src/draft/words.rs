@@ -283,7 +283,7 @@ pub(super) fn reading_words(reading: &ColumnReading) -> String {
         (Some(pattern), _) => format!("dates such as {}", last_day(pattern)),
         (_, Some(pattern)) => format!("times such as {}", last_day(pattern)),
         _ if reading.kind == ValueType::String && format.keys().next().is_none() => {
-            "text as it stands".to_owned()
+            "text as it is written".to_owned()
         }
         _ => {
             let grouping = format.grouping.as_deref().unwrap_or_default();
@@ -409,7 +409,7 @@ mod tests {
                 null_words: Vec::new(),
             })
         };
-        assert_eq!(unmarked(ValueType::String), "text as it stands");
+        assert_eq!(unmarked(ValueType::String), "text as it is written");
         assert_eq!(
             unmarked(ValueType::Integer),
             "numbers such as 1234 (one thousand and more)"

@@ -188,7 +188,7 @@ impl TokenEndpoint {
             .0
             .eq_ignore_ascii_case(BasicTokenType::Bearer.as_ref())
         {
-            return unusable("gives a token that is none of the type `Bearer`");
+            return unusable("gives a token that is not of the type `Bearer`");
         }
         let access = answer.access_token().secret();
         if access.is_empty() || !access.bytes().all(|byte| byte.is_ascii_graphic()) {

@@ -281,7 +281,7 @@ fn explain(
 fn settings_hint(collection: &DescribedCollection<'_>, setting: Option<&str>) -> String {
     match (collection.adapter, setting) {
         ("sql", Some("table")) => format!(
-            "`weir draft --connection {}` lists the tables and views that there are",
+            "`weir draft --connection {}` lists the tables and views",
             collection.connection()
         ),
         ("sheet" | "sql" | "rest", _) => format!(

@@ -209,7 +209,7 @@ fn open_mark(folder: &Path, stale_max: Duration) -> Option<CopyMark> {
     match &mark {
         Ok(Some(_)) => {}
         Ok(None) => tracing::warn!(
-            "another process keeps the copy of this state folder: this one has none until it is started again"
+            "another process keeps the copy of this state folder: this process keeps none until it is restarted"
         ),
         Err(error) => tracing::warn!(%error, "this machine keeps no copy of the state"),
     }

@@ -207,7 +207,7 @@ async fn initialize(core: &SessionCore) -> Result<HandshakeResult, UpstreamFailu
         tracing::warn!(
             upstream,
             cause,
-            "it refuses `notifications/initialized`; its session is used all the same"
+            "the server refuses `notifications/initialized`; its session is used nevertheless"
         );
     }
     core.link().listen(version);

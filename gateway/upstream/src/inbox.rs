@@ -311,7 +311,7 @@ impl UpstreamInbox {
                 upstream,
                 how,
                 stderr,
-                "its process is gone; the next call starts it again"
+                "the server's process has ended; the next call starts it again"
             );
         }
     }
@@ -469,7 +469,7 @@ impl UpstreamInbox {
                     let upstream = &*self.name;
                     tracing::warn!(
                         upstream,
-                        "it answers requests that it was not sent; these answers are skipped"
+                        "the server answers requests that it was not sent; these answers are skipped"
                     );
                 }
             }
@@ -570,7 +570,7 @@ impl UpstreamInbox {
             tracing::warn!(
                 upstream,
                 began,
-                "it sends something that is not an MCP message; it is skipped"
+                "the server sends something that is not an MCP message, which is skipped"
             );
         }
         if before >= RUBBISH_MAX {

@@ -239,9 +239,7 @@ impl QueryParameter {
                 .chars()
                 .all(|next| next.is_ascii_alphanumeric() || next == '_');
         if !is_name {
-            return Err(wrong(
-                "has a name that is none: use letters, digits and `_`",
-            ));
+            return Err(wrong("has an invalid name: use letters, digits and `_`"));
         }
         let written = match written {
             Json::String(_) => json!({ "type": written }),

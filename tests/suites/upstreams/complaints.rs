@@ -647,7 +647,7 @@ async fn a_form_that_asks_for_a_secret_reaches_no_caller() {
         assert_eq!(code(&refused), "tool_error", "{refused}");
         assert!(text(&refused).contains("looks like a secret"), "{refused}");
     }
-    gateway.wait_for_log("it asks for what looks like a secret");
+    gateway.wait_for_log("the server asks for what looks like a secret");
 }
 
 /// A server may answer before its question is answered: that answer is then ignored.
@@ -771,7 +771,7 @@ async fn complaint_12_a_server_under_npx_that_dies_again_and_again_leaves_no_pro
         .await;
     }
     assert!(
-        gateway.log().contains("its process is gone"),
+        gateway.log().contains("the server's process has ended"),
         "each end is in the log"
     );
     let restarts = show(&house, "bad")["restarts"].as_u64();

@@ -161,7 +161,7 @@ fn with_names(
             }
             TokenKind::Parameter => {
                 let message = format!(
-                    "{} is at a place where a name of Toolbox has none; put a blank behind the colon",
+                    "{} is not a parameter of Toolbox at this place; put a blank behind the colon",
                     token.text
                 );
                 return Err(("statement", message));

@@ -90,7 +90,7 @@ fn run(shared: &TrailState, stop: &AtomicBool) {
         if retry_at <= now && (aged_at <= now || shared.full.load(Ordering::Relaxed)) {
             aged_at = now + shared.settings.segment_max_age;
             if let Err(error) = shared.rotate(false) {
-                tracing::warn!(%error, "the audit trail cannot begin a new segment; it goes on in the old one");
+                tracing::warn!(%error, "the audit trail cannot begin a new segment; it continues in the old one");
                 retry_at = now + RETRY;
                 aged_at = retry_at;
             }

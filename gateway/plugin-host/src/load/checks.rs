@@ -147,7 +147,7 @@ impl PluginLoader {
             };
             let stem = file.and_then(|stem| stem.to_str()).unwrap_or(&about.name);
             format!(
-                "held: `{}` may write, and this is not a build of it that was let in. Let it in with `weir plugin accept \
+                "held: `{}` may write, and this build of it was not accepted. Accept it with `weir plugin accept \
                  {stem} --sha256 {digest}`, or pin it: `[plugins.{}] sha256`",
                 about.name, about.name
             )

@@ -279,14 +279,14 @@ impl HeldDraft {
         items.sort_by_key(|item| Reverse(item.class));
         let reasons: Vec<String> = items.into_iter().map(|item| item.reason.clone()).collect();
         let why = match reasons.split_first() {
-            None if self.base.is_none() => "nothing of it was published before".to_owned(),
-            None => "nothing makes it any more".to_owned(),
+            None if self.base.is_none() => "no version of it was published before".to_owned(),
+            None => "it is to be retired".to_owned(),
             Some((first, [])) => first.clone(),
             Some((first, rest)) => format!("{first}, and {} more", rest.len()),
         };
         let meanwhile = match &self.base {
-            Some(live) => format!("version {live} is served on"),
-            None => "nothing of it is served until then".to_owned(),
+            Some(live) => format!("version {live} is still served"),
+            None => "no version is served until then".to_owned(),
         };
         format!(
             "{} ({}): {why}; {meanwhile}. Publish it with `weir contracts publish {} --fingerprint {}`",

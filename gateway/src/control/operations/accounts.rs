@@ -50,7 +50,7 @@ pub async fn disconnect(
     match removed {
         Ok(true) => Ok(()),
         Ok(false) => Err(OperationError::not_found("account", &number.to_string())
-            .see("`weir upstream accounts` lists those that there are")),
+            .see("`weir upstream accounts` lists the accounts")),
         Err(ConnectFault::State(error)) => Err(error.into()),
         Err(fault) => Err(OperationError::unavailable(fault.to_string())),
     }

@@ -14,7 +14,7 @@ use crate::{
     plans::{self, PlannedWrite},
 };
 
-const PLANS: &str = "GET /v1/approvals and `weir approvals list` name those that there are";
+const PLANS: &str = "GET /v1/approvals and `weir approvals list` list the plans";
 /// Characters of the reason of a rejection, which the agent reads.
 const REASON_MAX_CHARS: usize = 300;
 

@@ -35,7 +35,7 @@ pub struct CallerView {
 pub async fn list(control: &ControlPlane, contract: &str) -> OperationResult<CallersView> {
     let (gateway, state) = (control.gateway(), control.state());
     if state.head(contract).await?.is_none() {
-        let next = "GET /v1/contracts and `weir contracts list` name those that there are";
+        let next = "GET /v1/contracts and `weir contracts list` list the contracts";
         return Err(OperationError::not_found("contract", contract).see(next));
     }
     let days = gateway.config().contracts.impact_days;

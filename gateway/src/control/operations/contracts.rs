@@ -26,7 +26,7 @@ use crate::control::{
 };
 
 /// The advice for an unknown contract or draft.
-const CONTRACTS: &str = "GET /v1/contracts and `weir contracts list` name those that there are";
+const CONTRACTS: &str = "GET /v1/contracts and `weir contracts list` list the contracts";
 
 const CHANGED: &str = "the contract has changed since it was read: read it again";
 
@@ -445,7 +445,7 @@ async fn find(control: &ControlPlane, name: &str, version: &str) -> OperationRes
     row.ok_or_else(|| {
         let shown = shorten(name, NAME_MAX_CHARS);
         let next = format!(
-            "GET /v1/contracts/{shown} and `weir contracts show {shown}` show those that there are"
+            "GET /v1/contracts/{shown} and `weir contracts show {shown}` list its versions"
         );
         OperationError::not_found("version", &format!("{name}@{version}")).see(&next)
     })

@@ -61,7 +61,7 @@ pub enum SourceFailure {
     #[error("the adapter answered no shape: {0}")]
     Shape(String),
     /// Nothing of it can be served, one sentence for each reason.
-    #[error("nothing of it can be served: {}", .0.join(" "))]
+    #[error("no part of it can be served: {}", .0.join(" "))]
     Unservable(Vec<String>),
     #[error("{}", .0.message)]
     Connection(ConnectionError),

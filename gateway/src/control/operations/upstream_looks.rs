@@ -171,7 +171,7 @@ pub(crate) async fn look_at(
     let resources = listed.resources.as_ref().map_or(0, Vec::len);
     let taken = control.gate().names_taken_from(&name).await?;
     let offer = offer::compile_with(&name, &settings, overlay, listed, &about, &taken)
-        .map_err(|problems| OperationError::problems("nothing of it can be published", problems))?;
+        .map_err(|problems| OperationError::problems("no part of it can be published", problems))?;
     let left_out: BTreeSet<String> = offer
         .compiled
         .left_out

@@ -157,7 +157,7 @@ pub async fn agree(
 
 fn unknown(name: &str) -> OperationError {
     OperationError::not_found("upstream", name)
-        .see("GET /v1/upstreams and `weir upstream list` name those that there are")
+        .see("GET /v1/upstreams and `weir upstream list` list the upstreams")
 }
 
 fn find(control: &ControlPlane, name: &str) -> OperationResult<Arc<UpstreamServer>> {

@@ -343,7 +343,7 @@ fn what_cannot_be_bound_is_refused_when_it_is_described() {
         (
             "SELECT id FROM orders WHERE id = :x",
             json!({ "x-y": "integer" }),
-            "has a name that is none",
+            "has an invalid name",
         ),
         (
             "SELECT id FROM orders\n WHERE note = 'open",

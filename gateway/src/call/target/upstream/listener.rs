@@ -69,7 +69,7 @@ impl UpstreamListener for CallListener {
             tracing::warn!(
                 upstream,
                 field,
-                "it asks for what looks like a secret; it is declined"
+                "the server asks for what looks like a secret; the question is declined"
             );
         }
         let why = asking::why_unasked(&question.method, params.as_ref());
@@ -78,7 +78,7 @@ impl UpstreamListener for CallListener {
             tracing::warn!(
                 upstream,
                 why,
-                "a question of it reaches no caller; it is declined"
+                "a question of the server reaches no caller; it is declined"
             );
         }
         let may = secret.is_none() && why.is_none();
