@@ -248,7 +248,7 @@ fn router(admin: &Arc<AdminContext>, local: SocketAddr) -> Router {
         .merge(scrape)
 }
 
-/// Checks Host and Origin, whatever the route, and that a body is what it seems: a file would be kept as it was compressed.
+/// Checks Host and Origin, whatever the route, and that a body is not compressed: a file would be kept in its compressed form.
 async fn visit(Shared(admin): Ask, request: Request, next: Next) -> Response {
     let (head, body) = request.into_parts();
     let path = head.uri.path();

@@ -135,7 +135,7 @@ pub fn mended(text: &str) -> Option<String> {
     mend::mended(text)
 }
 
-/// What stands before the digits of an integer in [`with_marked_digits`]: a code point that is no character.
+/// The mark before the digits of an integer in [`with_marked_digits`]: a code point that is no character.
 pub const DIGITS_MARK: char = '\u{10fffe}';
 
 /// Writes integers of more than 64 bits, which a reader of numbers would round, as texts behind [`DIGITS_MARK`]; `None` if there

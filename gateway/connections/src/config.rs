@@ -71,7 +71,7 @@ impl ConnectionConfig {
         *write
     }
 
-    /// Returns the files that its secrets are read from. A `ca` is none.
+    /// Returns the files that its secrets are read from. A `ca` is not a secret.
     pub fn secret_files(&self, base: &Path) -> Vec<PathBuf> {
         let values: Vec<&String> = match self {
             Self::Sqlite { .. } | Self::Files { .. } => Vec::new(),

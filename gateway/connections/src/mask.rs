@@ -69,7 +69,7 @@ const COMMON_WORDS: [&str; 13] = [
     "required",
     "username",
 ];
-/// Last words of a name that say that its value describes a secret and is none.
+/// Last words of a name whose value describes a secret instead of being one.
 const DESCRIBING_WORDS: [&str; 14] = [
     "audience", "domain", "endpoint", "issuer", "method", "mode", "model", "name", "path",
     "provider", "scope", "type", "uri", "url",
@@ -179,7 +179,7 @@ pub fn mask(text: &str) -> Cow<'_, str> {
     known().mask(text)
 }
 
-/// Masks every known secret in a text, which is given back as it is if there is none.
+/// Masks every known secret in a text. A text without secrets is returned unchanged.
 pub fn masked(text: String) -> String {
     match mask(&text) {
         Cow::Borrowed(_) => text,
@@ -297,7 +297,7 @@ fn forms(secret: &str) -> Vec<String> {
 }
 
 impl SecretMask {
-    /// Prepares the search for secrets, of which those that are too short are left out.
+    /// Prepares the search for secrets. Those that are too short are left out.
     pub fn new<'s>(secrets: impl IntoIterator<Item = &'s str>) -> Self {
         let forms: Vec<String> = secrets
             .into_iter()

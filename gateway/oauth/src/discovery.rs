@@ -25,7 +25,7 @@ pub struct ProtectedResource {
     pub scopes: Vec<String>,
 }
 
-/// The metadata of an authorization server, of which every address was checked.
+/// The metadata of an authorization server. Every address in it was checked.
 #[derive(Clone, Debug, Deserialize)]
 pub struct AuthorizationServerMetadata {
     pub issuer: String,

@@ -11,7 +11,7 @@ pub enum OauthFault {
     /// No answer came, or its end is missing. The request may have had its effect.
     #[error("{0}")]
     Unreachable(String),
-    /// The answer is none that can be used, or must not be used.
+    /// The answer cannot be used, or must not be.
     #[error("{0}")]
     Unusable(String),
     /// The server's own refusal.

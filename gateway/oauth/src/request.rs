@@ -38,7 +38,7 @@ impl fmt::Debug for SecretText {
     }
 }
 
-/// Returns a document, or `None` where there is none, be it that a page for people is in its place.
+/// Returns a document, or `None` where the server has no document or answers a page for people.
 pub(crate) async fn get<T: DeserializeOwned>(
     url: &str,
     reach: NetworkReach,

@@ -202,7 +202,7 @@ pub enum AdapterFailure {
     Timeout,
     #[error("the caller has gone")]
     Cancelled,
-    /// A trap, or an answer that is none. For the log.
+    /// A trap, or an answer that cannot be read. For the log.
     #[error("the plugin failed: {0}")]
     Failed(String),
     /// One call used more than it may of the processor, the memory or the host. Its caller may read what it was.

@@ -85,7 +85,7 @@ pub(super) async fn answer(
         .unwrap_or_else(AdminProblem::into_response)
 }
 
-/// Returns the key of a request; `None` where it is none, or where there are several.
+/// Returns the key of a request; `None` if it is invalid, or if there are several.
 fn read_key(headers: &HeaderMap) -> Option<String> {
     let mut given = headers.get_all(HEADER).iter();
     let (key, None) = (given.next()?, given.next()) else {

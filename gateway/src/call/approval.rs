@@ -28,7 +28,7 @@ use crate::{
 
 /// The member of `_meta` that asks for a preview, and that holds one.
 const PLAN: &str = "dev.weir/plan";
-/// The code of a preview. It is none of an error: the call was not run, as it was asked for.
+/// The code of a preview. It is not an error: the caller asked that the call is not run.
 const PLANNED: &str = "planned";
 const FULL_RETRY_MS: u32 = 60_000;
 /// The verb of an operation, and of a tool of a plugin or another server.

@@ -59,7 +59,7 @@ pub struct InputRequired {
     pub requests: Option<String>,
     /// The sealed state, which the caller sends back unread.
     pub state: Option<String>,
-    /// The handle of the call that is kept open for the answer. `None`: none is, and the tool is called again with it.
+    /// The handle of the call that is kept open for the answer; `None` if the tool is called again with it.
     pub(crate) waits: Option<String>,
     pub receipt: Option<AuditReceipt>,
 }

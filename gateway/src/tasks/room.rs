@@ -1,4 +1,4 @@
-//! The room for tasks and their answers, of which every agent has a share.
+//! The room for tasks and their answers. Every agent has a share of it.
 //!
 //! An answer that its caller has read is dropped first, to make room for any agent. One that was not read yet makes room only
 //! for a later answer of the same agent, and its task says so.

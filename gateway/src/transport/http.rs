@@ -301,7 +301,7 @@ fn described_endpoint(config: &GatewayConfig, path: &str) -> Option<CatalogueEnd
     endpoint(below_prefix(config, rest))
 }
 
-/// Answers a client that looks for a sign-in that there is none.
+/// Answers a client that looks for a sign-in where Weir has none.
 fn no_sign_in(server: &HttpServerState, head: &Parts, status: u16) -> Response {
     let visit = match server.door.visit(head, || head.uri.path().to_owned()) {
         Ok(visit) => visit,

@@ -576,7 +576,7 @@ pub struct PlanDecision<'a> {
     pub at_ms: i64,
 }
 
-/// A write with an idempotency key: whose, of which tool.
+/// A write with an idempotency key: its caller, tool and key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallKey {
     /// The caller, in a form that no other one has.

@@ -49,7 +49,7 @@ const FOREIGN: [(u32, &str); 16] = [
     (0xbacb_acbc, "VMware"),
 ];
 
-/// The changes that count. Reading a file is none.
+/// The changes that count. Reading a file does not.
 const CHANGES: WatchFlags = WatchFlags::MODIFY
     .union(WatchFlags::ATTRIB)
     .union(WatchFlags::CLOSE_WRITE)

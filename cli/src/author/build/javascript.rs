@@ -81,7 +81,7 @@ fn authors_error(written: &str) -> Option<String> {
         "/.weir/build/entry.js:",
     ];
     let (_, error) = written.split_once("Failed to evaluate user JavaScript module: ")?;
-    // What was done with the module stands before an error of its own.
+    // The message names what was done with the module before the module's own error.
     let error = error
         .split_once(" module")
         .and_then(|(_, error)| error.split_once(": Error: "))

@@ -342,8 +342,9 @@ impl ChainWriter {
         files
     }
 
-    /// Takes note of a sync of `files`, which was to bring `records` to the disk. On failure the files are tried again; a
-    /// success after that is no repair, and a record says of which records it is none. Returns `true` if one was written.
+    /// Takes note of a sync of `files`, which was to bring `records` to the disk. On failure the files are synced again. A
+    /// later success does not repair the loss, and a record names the records that may be lost. Returns `true` if such a
+    /// record was written.
     pub(super) fn synced(
         &mut self,
         mut files: Vec<Arc<File>>,

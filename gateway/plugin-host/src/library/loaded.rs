@@ -27,7 +27,7 @@ type Host = Box<dyn FnMut(&str, &[u8], &[u8]) -> Answer>;
 static OURS: Table = Table::new(answer);
 
 thread_local! {
-    /// The call under way; 0: none.
+    /// The call under way; 0 if there is none.
     static TOKEN: Cell<u64> = const { Cell::new(0) };
     static HOST: RefCell<Option<Host>> = const { RefCell::new(None) };
 }

@@ -372,7 +372,7 @@ fn prune(folder: &Path, runs: impl Fn(&str) -> bool) -> io::Result<()> {
     surplus.try_for_each(|old| builds::remove(old))
 }
 
-/// Returns when a copy was made; `None` if the file is none.
+/// Returns when a copy was made; `None` if the file is not a copy.
 fn age(file: PathBuf) -> Option<(SystemTime, PathBuf)> {
     let made = fs::metadata(&file)
         .and_then(|metadata| metadata.modified())

@@ -53,8 +53,8 @@ fn is_secret(name: &str, field: &Value) -> bool {
                 || DESCRIBED.iter().any(|words| described.contains(words)))
 }
 
-/// Returns whether a person writes a text of their own. A number may be a bound on tokens, and a checkbox asks for none. Nor is
-/// a choice from a list a secret.
+/// Returns whether a person writes a text of their own. A number may be a bound on tokens, and neither a
+/// checkbox nor a choice from a list asks for a secret.
 fn takes_text(field: &Value) -> bool {
     let listed = |member: &str| {
         let values = field.get(member).and_then(Value::as_array);

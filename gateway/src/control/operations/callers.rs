@@ -14,7 +14,7 @@ const DAY_MS: i64 = 24 * 3600 * 1000;
 /// The agents that called the tools of a contract.
 #[derive(Serialize, ToSchema)]
 pub struct CallersView {
-    /// The number of days for which calls are kept; 0: none are, and no caller is known.
+    /// The number of days for which calls are kept. With 0 no calls are kept, and no caller is known.
     pub days: u32,
     /// By agent and tool, the most calls first, at most 500.
     pub callers: Vec<CallerView>,

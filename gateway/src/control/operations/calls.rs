@@ -47,7 +47,7 @@ pub struct Tried {
     #[schema(value_type = Object)]
     pub structured_content: Box<RawValue>,
     pub receipt: Option<String>,
-    /// The denials of policies, or those that `mode = "enforce"` would cause; null: none.
+    /// The denials of policies, or those that `mode = "enforce"` would cause; null if there are none.
     pub policy: Option<PolicyDecision>,
     /// The call's id, as the trail and the log have it; null of a dry run.
     pub call_id: Option<String>,

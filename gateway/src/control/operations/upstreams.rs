@@ -47,7 +47,7 @@ pub struct UpstreamView {
     pub reason: Option<String>,
     pub looked_ms: Option<u64>,
     /// The authorization of requests to it: `oauth` and `exchange` by tokens of the caller, `client_credentials` by tokens of
-    /// the gateway's own, `header` by a fixed header; null: none.
+    /// the gateway's own, `header` by a fixed header; null if they have none.
     pub auth: Option<&'static str>,
     /// Its own name and version; null before it was looked at.
     #[schema(value_type = Option<Object>)]

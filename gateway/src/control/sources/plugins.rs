@@ -83,7 +83,7 @@ impl ToolGate for CodeGate {
 
 /// The outcome for definitions.
 enum DefinitionsOutcome {
-    /// No tool of the plugin is published: none is to be, or the contract was retired.
+    /// No tool of the plugin is published, since it offers none or the contract was retired.
     Nothing,
     Judged(Verdict),
     /// An admin went back from the version that these definitions became.

@@ -398,7 +398,7 @@ async fn the_tokens_of_an_attacker_are_refused() {
     );
 }
 
-/// A token that is kept is found by its end: another one with the same end is none of those that are kept.
+/// A kept token is found by its end. Another token with the same end is not taken for it.
 #[tokio::test]
 async fn another_text_before_a_known_signature_is_another_token() {
     let issuer = TestIssuer::new();

@@ -76,7 +76,7 @@ pub(super) fn refused_body(refused: &RefusedBody) -> Response {
     }
 }
 
-/// Returns an error in answer to a message of which the id alone may have been read.
+/// Returns the error that answers a message whose id may be all that was read of it.
 pub(super) fn unread(id: Option<&RequestId<'_>>, error: &RpcError) -> Response {
     closing(error, error_answer(id, error))
 }

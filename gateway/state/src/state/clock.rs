@@ -16,7 +16,7 @@ use super::GatewayState;
 pub(super) const CLOCK_OFFSET_MAX_MS: i64 = 2_000;
 /// An answer that took longer says too little about the time.
 const ANSWER_MAX: Duration = Duration::from_secs(1);
-/// The time for which an answer counts. While a machine sleeps, the clock that counts on stands still.
+/// The time for which an answer counts. The monotonic clock does not advance while a machine sleeps.
 const ANSWER_KEPT_MS: i64 = 5_000;
 /// Before the first answer.
 const UNKNOWN: i64 = i64::MIN;

@@ -6,7 +6,7 @@ use serde::de::IgnoredAny;
 
 use crate::{message::without_mark, unreadable::answered_id};
 
-/// A message of which the first lines have come.
+/// A message whose first lines were received.
 #[derive(Default)]
 pub(super) struct SpreadMessage {
     text: String,

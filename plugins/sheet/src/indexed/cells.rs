@@ -143,7 +143,7 @@ impl CellBlock {
         Some(bytes)
     }
 
-    /// Returns `true` for numbers that take no more than the texts, but for what stands before the numbers. Each text has a byte for
+    /// Returns `true` for numbers that take no more than the texts, apart from the bytes before the numbers. Each text has a byte for
     /// its length, as no number is longer.
     fn is_short(&self, numbers: &[u8]) -> bool {
         numbers.len() <= self.text.len() + self.ends.len() + size_of::<i64>()
