@@ -55,7 +55,7 @@ enum AuditCommand {
     },
     /// Print the latest records, and with --follow those that come
     Tail {
-        /// How many
+        /// The number of records
         #[arg(short = 'n', long, default_value_t = 20)]
         lines: usize,
         /// Continue with records as they are written
@@ -93,13 +93,13 @@ struct TrailArgs {
 
 #[derive(Args)]
 struct FilterArgs {
-    /// From then on: 2026-11-22, 2026-11-22T10:00:00Z, or 90s, 15m, 2h, 7d ago
+    /// Records from this time on: 2026-11-22, 2026-11-22T10:00:00Z, or 90s, 15m, 2h, 7d ago
     #[arg(long, value_parser = parse_time)]
     since: Option<jiff::Timestamp>,
-    /// Until then
+    /// Records until this time
     #[arg(long, value_parser = parse_time)]
     until: Option<jiff::Timestamp>,
-    /// May be repeated
+    /// Only records of this kind; may be repeated
     #[arg(long = "kind", value_name = "KIND", value_parser = RECORD_KINDS)]
     kinds: Vec<String>,
     /// Only calls of this agent
@@ -123,7 +123,7 @@ struct FilterArgs {
     /// Records that contain this text
     #[arg(long)]
     text: Option<String>,
-    /// At most so many
+    /// The largest number of records
     #[arg(long)]
     limit: Option<usize>,
 }

@@ -33,8 +33,8 @@ pub(super) struct DiffArgs {
     /// --against, NEW alone
     #[arg(required = true, num_args = 1..=2, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Compare with what a running endpoint serves, such as http://127.0.0.1:8484/mcp/support: with what is published where
-    /// its admin API can be asked, with what it lists elsewhere; where its gateway keeps what calls looked like
+    /// Compare with what a running endpoint serves, such as http://127.0.0.1:8484/mcp/support: with the published version
+    /// where its admin API can be asked, otherwise with its list. Where its gateway keeps what calls looked like
     /// (`[contracts] impact_days`), say whose would have failed
     #[arg(long, value_name = "URL", conflicts_with = "side")]
     against: Option<String>,
@@ -46,8 +46,8 @@ pub(super) struct DiffArgs {
     json: bool,
     #[command(flatten)]
     shapes: ShapeArgs,
-    /// With --against: the admin API that is asked what is published and whose past calls would have failed; by default
-    /// that of the gateway with this state folder, where it serves the same
+    /// With --against: the admin API that is asked for the published version and for past calls that would have failed; by
+    /// default that of the gateway with this state folder, where it serves the same
     #[arg(long, env = "WEIR_ADMIN_URL", value_name = "URL")]
     admin: Option<String>,
 }

@@ -46,7 +46,7 @@ pub(super) struct ExtractArgs {
     /// A header for a URL, such as 'Authorization: Bearer ${env:TOKEN}'
     #[arg(long = "header", value_name = "NAME: VALUE")]
     headers: Vec<String>,
-    /// A variable for a command, of our environment or with a value; it gets PATH, HOME, LANG and TMPDIR by itself
+    /// A variable for a command, of this environment or with a value; PATH, HOME, LANG and TMPDIR are always passed on
     #[arg(long = "env", value_name = "NAME[=VALUE]")]
     environment: Vec<String>,
     /// A capability that the server may use; some servers then list more tools
@@ -64,7 +64,7 @@ pub(super) struct ExtractArgs {
     /// Bytes that all lists together may have
     #[arg(long, default_value_t = 16 << 20, value_name = "BYTES")]
     list_max_bytes: usize,
-    /// On one line
+    /// Print the document on one line
     #[arg(long)]
     compact: bool,
 }

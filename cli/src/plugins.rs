@@ -30,7 +30,7 @@ pub(super) enum PluginsCommand {
     Schema(author::SchemaArgs),
     /// Run the cases in `tests/*.json`: arguments, and the result or the error that is expected
     Test(author::TestArgs),
-    /// Put a component from a file, a URL or a registry into the plugins folder: checked first, and with where it came from
+    /// Put a component from a file, a URL or a registry into the plugins folder, after checks, and note its origin
     Install(author::InstallArgs),
     /// Check the files of the plugins folder against their origins, pins and signatures; exit code 1 where one differs
     Verify(author::PluginVerifyArgs),
@@ -43,11 +43,11 @@ pub(super) enum PluginsCommand {
     },
     /// Put a component into the plugins folder of the gateway, and wait until it runs or is refused
     ///
-    /// What ran before runs on until the new one does. A file that is refused is taken away again.
+    /// The build before it serves until the new one runs. A file that is refused is removed again.
     Upload {
         /// The component, such as numbers.wasm
         file: PathBuf,
-        /// What its file is called there, without `.wasm`; by default as here
+        /// The name of its file there, without `.wasm`; by default its name here
         #[arg(long, value_parser = file_name)]
         name: Option<String>,
     },

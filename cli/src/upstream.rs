@@ -112,7 +112,7 @@ pub(super) struct UpstreamAddArgs {
     /// A client whose configuration names the server, or a configuration file
     #[arg(long, value_name = "CLIENT|FILE", conflicts_with = "command")]
     from: Option<String>,
-    /// The name there, if it is another one
+    /// The server's name there, if it is not NAME
     #[arg(long, value_name = "NAME", requires = "from")]
     named: Option<String>,
     /// A header for a URL, such as 'Authorization: Bearer ${env:TOKEN}'; references are written down as they are
@@ -127,7 +127,7 @@ pub(super) struct UpstreamAddArgs {
     /// The era of the protocol to speak, legacy or modern, where the server answers both and one of them badly
     #[arg(long, value_name = "ERA")]
     era: Option<String>,
-    /// In front of the name of every tool; by default NAME
+    /// The prefix of every tool's name; by default NAME
     #[arg(long)]
     prefix: Option<String>,
     /// A file that chooses, renames and describes its tools, and sets arguments that no agent sees

@@ -24,7 +24,7 @@ use crate::{
 /// Collect the chains of all machines into one folder, for `weir audit verify --folder FOLDER`
 #[derive(Args)]
 pub(super) struct CollectArgs {
-    /// The folder, which is made if need be; what lies in it stays and is gone on with
+    /// The folder, which is made if need be; chains that it has already are continued
     #[arg(long, value_name = "FOLDER")]
     to: PathBuf,
     /// The admin API of a machine; repeat it for each. By default that of --admin or of the state folder. Or s3://BUCKET/PREFIX, with

@@ -27,8 +27,8 @@ use super::{
 
 #[derive(Args)]
 pub(in super::super) struct InstallArgs {
-    /// A component: a file, an https URL or `oci://REGISTRY/REPOSITORY[:TAG]`. `@sha256:HEX` behind it says which one it must
-    /// be: of a registry the manifest, otherwise the component
+    /// A component: a file, an https URL or `oci://REGISTRY/REPOSITORY[:TAG]`. `@sha256:HEX` after it pins the
+    /// digest: of the manifest in a registry, otherwise of the component
     source: String,
     /// A file or an https URL with its signature; by default it lies beside it as `….minisig`, or in the manifest of a
     /// registry as the annotation `dev.weir.minisig`

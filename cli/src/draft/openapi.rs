@@ -37,16 +37,17 @@ pub(super) struct DraftOpenapiArgs {
     /// A configuration of MCP Toolbox for Databases (tools.yaml). Exit code 3: some tools are left out
     #[arg(long, value_name = "FILE", group = "foreign", conflicts_with_all = ["file", "connection", "table", "url"])]
     toolbox: Option<PathBuf>,
-    /// Operations that are wanted: a tool's name, an operation's id, a path, `METHOD /path` or a tag; `*` for anything
+    /// Take only these operations: a tool's name, an operation's id, a path, `METHOD /path` or a tag; `*` for anything
     #[arg(long, value_name = "PATTERN", num_args = 1.., requires = "document", conflicts_with_all = ["file", "connection", "url"])]
     only: Vec<String>,
     /// A header for a URL, such as 'Authorization: Bearer ${env:TOKEN}'
     #[arg(long = "header", value_name = "NAME: VALUE", requires = "document", conflicts_with_all = ["file", "connection", "url"])]
     headers: Vec<String>,
-    /// The output on stdout
+    /// What is printed on stdout
     #[arg(long, value_enum, default_value_t = DraftOutput::Contract, requires = "foreign")]
     print: DraftOutput,
-    /// Everything that was not taken as it is, and not a few examples. Of a database: every table and view, as one contract
+    /// Report all that was changed or left out, instead of a few examples. Of a database: take every table and view, as one
+    /// contract
     #[arg(long, conflicts_with = "url")]
     pub(super) all: bool,
 }
