@@ -60,7 +60,7 @@ pub const OPERATIONS: MetricDescriptor = MetricDescriptor {
     name: "mcp_server_operation_duration_seconds",
     kind: Histogram(OPERATION),
     labels: &["mcp_method_name", "gen_ai_tool_name", "error_type"],
-    help: "Time from a request's reading to its answer, recorded: OpenTelemetry's `mcp.server.operation.duration`. The \
+    help: "Time from the reading of a request until its answer is recorded: OpenTelemetry's `mcp.server.operation.duration`. The \
            tool is empty for methods that have none; `error_type` is `tool_error` for calls whose result is an error, else \
            empty.",
 };
