@@ -269,3 +269,59 @@ tools:
     }
     assert_eq!(records(&client, "all").await, json!(expected));
 }
+
+/// What a role or a database sets for its sessions changes neither what is read nor what is written.
+#[tokio::test]
+async fn settings_of_a_database_of_postgresql_change_no_value() {
+    let server = Postgres::start();
+    server.sql(
+        "CREATE TABLE odd (id int PRIMARY KEY, span interval, grid text[][], at timestamp, day date, n float8);
+         INSERT INTO odd VALUES (1, '1 year 2 days 03:04:05', NULL, '2024-03-01 12:00', '2024-03-01', 1e0 / 3);
+         ALTER DATABASE postgres SET intervalstyle = 'sql_standard';
+         ALTER DATABASE postgres SET standard_conforming_strings = off;
+         ALTER DATABASE postgres SET array_nulls = off;
+         ALTER DATABASE postgres SET datestyle = 'German, DMY';
+         ALTER DATABASE postgres SET timezone = 'Asia/Tokyo';
+         ALTER DATABASE postgres SET extra_float_digits = -5",
+    );
+    let (_house, gateway) = postgresql(
+        &server,
+        "contract: odd
+description: Odd.
+collections:
+  odd: { adapter: sql, settings: { connection: pg, table: odd }, key: [id], write: true }
+tools:
+  - { tool: list_odd, description: Lists all., verb: list, collection: odd, fields: [] }
+  - { tool: sum_odd, description: Says the first., verb: summarize, collection: odd, measures: [min(at)], fields: [] }
+  - tool: add_odd
+    description: Adds one.
+    verb: create
+    collection: odd
+    fields:
+      - { name: id, type: number, required: true }
+      - { name: grid, type: json, schema: {} }
+      - { name: span, type: text }
+",
+    );
+    let client = Modern::new(gateway.url());
+    let first = json!([{ "min(at)": "2024-03-01T12:00:00Z" }]);
+    assert_eq!(records(&client, "sum_odd").await, first);
+    // The session of a write is used again.
+    for id in [2, 3] {
+        let odd = json!({ "id": id, "grid": [["a", null]], "span": "-1 days +02:03:00" });
+        let added = client.call("add_odd", odd).await;
+        assert_eq!(added["isError"], false, "{added}");
+    }
+    let row = |id: i32| json!({ "id": id, "span": "-1 days +02:03:00", "grid": [["a", null]], "at": null, "day": null, "n": null });
+    let expected = json!([
+        {
+            "id": 1, "span": "1 year 2 days 03:04:05", "grid": null, "at": "2024-03-01T12:00:00Z", "day": "2024-03-01",
+            "n": 1.0 / 3.0
+        },
+        row(2),
+        row(3),
+    ]);
+    assert_eq!(records(&client, "list_odd").await, expected);
+    let nulls = "SELECT count(*) FROM odd WHERE grid[1][2] IS NULL AND grid IS NOT NULL";
+    assert_eq!(server.sql(nulls), "2");
+}

@@ -255,7 +255,7 @@ impl PostgresqlCall {
         session.execute(&self.prepared.text, &self.prepared.parameters)?;
         session.end_of_read()?;
         session.send().await?;
-        session.began().await?;
+        session.began(StatementAccess::Read).await?;
         let description = session.description().await?;
         let mut rows = PostgresqlRows::default();
         while let PostgresqlReply::Row(row) = session.reply().await? {
@@ -286,7 +286,7 @@ impl PostgresqlCall {
         session.begin(StatementAccess::Write, self.timeout()?)?;
         session.sync();
         session.send().await?;
-        session.began().await?;
+        session.began(StatementAccess::Write).await?;
         session.ready().await?;
         // From here on the statement may have run.
         let (rows, changed) = self.change(session).await.map_err(error::while_writing)?;

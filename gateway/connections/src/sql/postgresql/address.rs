@@ -197,11 +197,14 @@ impl AddressParts {
         let settings = [
             ("user", Some(user.clone())),
             ("database", self.database),
-            // These make values come out the same everywhere.
+            // These make values come out the same everywhere, whatever a role or a database has set.
             ("DateStyle", Some("ISO, MDY".to_owned())),
             ("client_encoding", Some("UTF8".to_owned())),
             ("TimeZone", Some("UTC".to_owned())),
             ("extra_float_digits", Some("2".to_owned())),
+            ("IntervalStyle", Some("postgres".to_owned())),
+            // A backslash in a text of a statement is one.
+            ("standard_conforming_strings", Some("on".to_owned())),
             ("application_name", Some(application)),
             ("options", self.options),
         ];

@@ -174,7 +174,7 @@ impl PostgresqlSession {
         self.text("ROLLBACK")?;
         self.sync();
         self.send().await?;
-        self.began().await?;
+        self.began(StatementAccess::Read).await?;
         let mut columns = Vec::new();
         loop {
             match self.next().await? {
@@ -204,7 +204,12 @@ impl PostgresqlSession {
         self.text(&format!(
             "SET LOCAL statement_timeout = {}",
             timeout.as_millis()
-        ))
+        ))?;
+        // A null in the text of an array is one. Poolers refuse the setting at the login.
+        match access {
+            StatementAccess::Read => Ok(()),
+            StatementAccess::Write => self.text("SET LOCAL array_nulls = on"),
+        }
     }
 
     /// Adds a statement to a request: it is parsed directly before its parameters are bound, all of them as text.
@@ -262,9 +267,13 @@ impl PostgresqlSession {
     }
 
     /// Reads the answer to `begin`.
-    pub(super) async fn began(&mut self) -> Result<(), PostgresqlError> {
+    pub(super) async fn began(&mut self, access: StatementAccess) -> Result<(), PostgresqlError> {
         self.done().await?;
-        self.done().await
+        self.done().await?;
+        match access {
+            StatementAccess::Read => Ok(()),
+            StatementAccess::Write => self.done().await,
+        }
     }
 
     /// Reads what the rows of a statement are like, which comes before them.
@@ -389,7 +398,7 @@ impl PostgresqlSession {
         })?;
         self.roll_back()?;
         self.send().await?;
-        self.began().await?;
+        self.began(StatementAccess::Read).await?;
         let mut types = HashMap::new();
         while let PostgresqlReply::Row(row) = self.reply().await? {
             let (oid, found) = type_of(&row).ok_or_else(|| self.lost(unexpected()))?;
@@ -410,7 +419,7 @@ impl PostgresqlSession {
         self.execute(ACTIVE, &[process])?;
         self.roll_back()?;
         self.send().await?;
-        self.began().await?;
+        self.began(StatementAccess::Read).await?;
         self.description().await?;
         Ok(matches!(self.reply().await?, PostgresqlReply::Row(_)))
     }
