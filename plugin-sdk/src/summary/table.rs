@@ -32,7 +32,13 @@ pub fn step_label(date: &str, step: DateStep) -> Option<String> {
         DateStep::Day => date.to_owned(),
         DateStep::Week => {
             let week = civil.iso_week_date();
-            format!("{:04}-W{:02}", week.year(), week.week())
+            // The week of 0000-01-01 is one of the year before.
+            let sign = if week.year() < 0 { "-" } else { "" };
+            format!(
+                "{sign}{:04}-W{:02}",
+                week.year().unsigned_abs(),
+                week.week()
+            )
         }
         DateStep::Month => date[..7].to_owned(),
         DateStep::Quarter => format!("{}-Q{}", &date[..4], (civil.month() + 2) / 3),

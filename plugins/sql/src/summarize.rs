@@ -20,6 +20,9 @@ use crate::statement::{self, SelectedRow, StatementBuilder, cell};
 /// The most different values of one column that are added here.
 const VALUES_MAX: u32 = 100_000;
 
+/// The first day that the value table has. The week in which it lies begins before, and is called by this day.
+const FIRST_DAY: &str = "0000-01-01";
+
 /// The cells of a row before its groups: which SELECT it is of.
 const LEADING: usize = 1;
 
@@ -367,13 +370,17 @@ fn grouped(
     })?;
     let stepped = match (builder.dialect, step) {
         (SqlDialect::Postgresql, DateStep::Day) => format!("({day})::text"),
+        (SqlDialect::Postgresql, DateStep::Week) => {
+            let monday = format!("date_trunc('week', {day})::date");
+            format!(
+                "(CASE WHEN {monday} < '0001-01-01 BC' THEN '0001-01-01 BC' ELSE {monday} END)::text"
+            )
+        }
         (SqlDialect::Postgresql, step) => {
             format!("date_trunc('{}', {day})::date::text", step.name())
         }
         (SqlDialect::Mysql, DateStep::Day) => format!("CAST({day} AS CHAR)"),
-        (SqlDialect::Mysql, DateStep::Week) => {
-            format!("CAST(DATE_SUB({day}, INTERVAL WEEKDAY({day}) DAY) AS CHAR)")
-        }
+        (SqlDialect::Mysql, DateStep::Week) => mysql_week(&day),
         (SqlDialect::Mysql, DateStep::Month) => format!("DATE_FORMAT({day}, '%Y-%m-01')"),
         (SqlDialect::Mysql, DateStep::Quarter) => format!(
             "CONCAT(DATE_FORMAT({day}, '%Y-'), LPAD(QUARTER({day}) * 3 - 2, 2, '0'), '-01')"
@@ -381,7 +388,9 @@ fn grouped(
         (SqlDialect::Mysql, DateStep::Year) => format!("DATE_FORMAT({day}, '%Y-01-01')"),
         (SqlDialect::Sqlite, DateStep::Day) => format!("date({day})"),
         // The Sunday at the end of the week, and back to its Monday.
-        (SqlDialect::Sqlite, DateStep::Week) => format!("date({day}, 'weekday 0', '-6 days')"),
+        (SqlDialect::Sqlite, DateStep::Week) => {
+            format!("max(date({day}, 'weekday 0', '-6 days'), '{FIRST_DAY}')")
+        }
         (SqlDialect::Sqlite, DateStep::Month) => format!("date({day}, 'start of month')"),
         (SqlDialect::Sqlite, DateStep::Quarter) => format!(
             "date({day}, 'start of month', '-' || ((CAST(strftime('%m', {day}) AS INTEGER) - 1) % 3) || ' months')"
@@ -401,6 +410,19 @@ fn grouped(
             format!("CASE WHEN {name} IS NULL OR {fits} THEN {stepped} ELSE '?' END")
         }
     })
+}
+
+/// Returns the Monday of a day's week, or the first day. MySQL does not compute days before the year 1, whose calendar is that
+/// of 400 years later.
+fn mysql_week(day: &str) -> String {
+    let monday = |day: &str| format!("CAST(DATE_SUB({day}, INTERVAL WEEKDAY({day}) DAY) AS CHAR)");
+    let later = monday(&format!(
+        "CAST(CONCAT('0400', SUBSTRING({day}, 5)) AS DATE)"
+    ));
+    format!(
+        "(CASE WHEN {day} >= '0001-01-01' THEN {} ELSE CONCAT('0000', SUBSTRING(GREATEST({later}, '0400-01-01'), 5)) END)",
+        monday(day)
+    )
 }
 
 /// Returns the expressions of a measure. A sum or an average comes with the number of its values and the most decimal places

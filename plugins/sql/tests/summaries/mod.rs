@@ -108,6 +108,38 @@ fn a_moment_is_counted_on_its_own_day() {
     }
 }
 
+/// The week of 0000-01-01, a Saturday, begins before the first day of the value table, and MySQL computes no day of that year.
+#[test]
+fn a_week_at_either_end_of_the_calendar_is_that_of_its_days() {
+    let rows = |first: [&str; 4]| {
+        let [a, b, c, d] = first;
+        format!(
+            "INSERT INTO odd VALUES (1, '{a}'), (2, '{b}'), (3, '{c}'), (4, '{d}'), (5, '9999-12-31')"
+        )
+    };
+    let first = ["0000-01-01", "0000-01-02", "0000-01-03", "0000-03-01"];
+    let before = [
+        "0001-01-01 BC",
+        "0001-01-02 BC",
+        "0001-01-03 BC",
+        "0001-03-01 BC",
+    ];
+    let table = "CREATE TABLE odd (id INTEGER PRIMARY KEY, at DATE);";
+    let both = Both::filled(
+        &format!("{table} {}", rows(first)),
+        &format!("{table} {}", rows(before)),
+    )
+    .with_mysql(&format!("{table} {}", rows(first)));
+    for which in [Which::Sqlite, Which::Postgresql, Which::Mysql] {
+        let query = group("at", Some(DateStep::Week));
+        let found = ask(&both, which, &[], &query).expect("an answer");
+        assert_eq!(
+            found,
+            r#"[{"g":"-0001-W52","m":2},{"g":"0000-W01","m":1},{"g":"0000-W09","m":1},{"g":"9999-W52","m":1}]"#
+        );
+    }
+}
+
 #[test]
 fn texts_that_are_no_dates_make_no_group() {
     for (odd, is_moment) in [
