@@ -785,6 +785,33 @@ fn a_get_of_whose_answer_nothing_is_said_answers_what_comes() {
     }
 }
 
+/// Kubernetes names the list of steps first, with the schema of an object, and refused what was sent.
+#[test]
+fn a_list_of_steps_is_sent_where_there_is_no_other_patch() {
+    for (content, sent) in [
+        (
+            r#"{"application/json-patch+json": {"schema": {}}, "application/merge-patch+json": {"schema": {}}}"#,
+            "application/merge-patch+json",
+        ),
+        (
+            r#"{"application/json-patch+json": {"schema": {}}, "application/x-www-form-urlencoded": {"schema": {}}}"#,
+            "application/json-patch+json",
+        ),
+    ] {
+        let operation = format!(
+            r#"{{"responses": {{"204": {{}}}}, "requestBody": {{"required": true, "content": {content}}}}}"#
+        );
+        let document = document_of("/a", "patch", &operation);
+        let imported = import(&document, &ImportOptions::default()).expect("a contract");
+        let expected = format!("content_type: \"{sent}\"");
+        assert!(
+            imported.contract.contains(&expected),
+            "{expected}: {}",
+            imported.contract
+        );
+    }
+}
+
 /// Such an argument took no value, and bounds that cross cost the whole operation.
 #[test]
 fn what_no_value_meets_is_mended_or_left_to_the_service() {

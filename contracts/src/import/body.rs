@@ -13,6 +13,9 @@ use crate::{json::push_pointer, name};
 
 pub(super) const FORM: &str = "application/x-www-form-urlencoded";
 
+/// A list of steps. Kubernetes describes it as the object that its other patches are.
+const JSON_PATCH: &str = "application/json-patch+json";
+
 pub(super) struct ImportedBody<'d> {
     pub(super) content_type: &'d str,
     pub(super) parts: Vec<BodyPart<'d>>,
@@ -147,8 +150,10 @@ fn choose_content(body: &Value) -> Result<(&str, &Value), String> {
         .and_then(Value::as_object)
         .ok_or("the body says nothing of its content")?;
     let media = |wanted: &dyn Fn(&str) -> bool| content.iter().find(|(media, _)| wanted(media));
+    let is_patch = |media: &str| plain_media(media) == JSON_PATCH;
     let found = media(&|media| plain_media(media) == "application/json")
-        .or_else(|| media(&|media| is_json(&plain_media(media))))
+        .or_else(|| media(&|media| is_json(&plain_media(media)) && !is_patch(media)))
+        .or_else(|| media(&is_patch))
         .or_else(|| media(&|media| matches!(plain_media(media).as_str(), "*/*" | "application/*")))
         .or_else(|| media(&|media| plain_media(media) == FORM));
     if let Some((media, content)) = found {
