@@ -812,7 +812,7 @@ fn a_list_of_steps_is_sent_where_there_is_no_other_patch() {
     }
 }
 
-/// Such an argument took no value, and bounds that cross cost the whole operation.
+/// Such an argument took no value, and bounds that cross or a type of another language cost the whole operation.
 #[test]
 fn what_no_value_meets_is_mended_or_left_to_the_service() {
     let operation = r#"{"responses": {"204": {}}, "parameters": [
@@ -821,7 +821,8 @@ fn what_no_value_meets_is_mended_or_left_to_the_service() {
         {"name": "odd", "in": "query", "schema": {"type": "integer", "enum": ["x"]}},
         {"name": "empty", "in": "query", "schema": {"type": "string", "enum": []}},
         {"name": "most", "in": "query", "schema": {"type": "integer", "minimum": 5, "maximum": 2}},
-        {"name": "text", "in": "query", "schema": {"type": "string", "minLength": 5, "maxLength": 2}}]}"#;
+        {"name": "text", "in": "query", "schema": {"type": "string", "minLength": 5, "maxLength": 2}},
+        {"name": "file", "in": "query", "schema": {"type": "file"}}]}"#;
     let document = document_of("/a", "get", operation);
     let imported = import(&document, &ImportOptions::default()).expect("a contract");
     for field in [
@@ -831,6 +832,7 @@ fn what_no_value_meets_is_mended_or_left_to_the_service() {
         "- { name: empty, type: text }\n",
         "- { name: most, type: number }\n",
         "- { name: text, type: text }\n",
+        "- { name: file, type: text }\n",
     ] {
         assert!(
             imported.contract.contains(field),
@@ -846,6 +848,7 @@ fn what_no_value_meets_is_mended_or_left_to_the_service() {
             "schema a list of values has none, and is left out; the service alone checks it",
             "schema `minimum` is greater than `maximum`, and both are left out; the service alone checks it",
             "schema `minLength` is greater than `maxLength`, and both are left out; the service alone checks it",
+            r#"schema the type "file" is none of JSON Schema, and is left out; the service alone checks it"#,
         ]
     );
     let nothing = r#"{ type: string, nullable: true, enum: [null] }"#;

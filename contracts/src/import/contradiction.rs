@@ -1,9 +1,13 @@
-//! Rules that no value meets, as documents have them by mistake: listed values of another type, and bounds that cross. The
-//! service alone checks what is left out.
+//! Rules that no value meets, as documents have them by mistake: types of other languages, listed values of another type, and
+//! bounds that cross. The service alone checks what is left out.
 
 use serde_json::{Map, Number, Value, json};
 use weir_schema::schema::each_once;
+use weir_text::shorten;
 
+const TYPES: [&str; 7] = [
+    "null", "boolean", "integer", "number", "string", "array", "object",
+];
 /// The bounds that may cross.
 const BOUNDS: [(&str, &str); 4] = [
     ("minimum", "maximum"),
@@ -16,6 +20,7 @@ const BOUNDS: [(&str, &str); 4] = [
 /// each rule that was left out.
 pub(super) fn mend(schema: &mut Map<String, Value>) -> Vec<String> {
     let mut left_out = Vec::new();
+    left_out.extend(mend_types(schema));
     left_out.extend(mend_values(schema));
     for (least, most) in BOUNDS {
         let number = |keyword: &str| schema.get(keyword).and_then(Value::as_f64);
@@ -28,6 +33,34 @@ pub(super) fn mend(schema: &mut Map<String, Value>) -> Vec<String> {
         }
     }
     left_out
+}
+
+/// Leaves out words that are no types of JSON Schema, such as `any` and `file`. In YAML null is a word without quotes.
+fn mend_types(schema: &mut Map<String, Value>) -> Option<String> {
+    let stated = match schema.get("type")? {
+        Value::Array(words) => words.clone(),
+        word => vec![word.clone()],
+    };
+    let as_word = |word: &Value| match word {
+        Value::Null => "null".into(),
+        word => word.clone(),
+    };
+    let words: Vec<Value> = stated.iter().map(as_word).collect();
+    let is_known = |word: &Value| word.as_str().is_some_and(|word| TYPES.contains(&word));
+    let unknown = words.iter().find(|word| !is_known(word)).cloned();
+    if unknown.is_none() && words == stated {
+        return None;
+    }
+    let mut known: Vec<Value> = words.into_iter().filter(is_known).collect();
+    match known.len() {
+        0 => drop(schema.shift_remove("type")),
+        1 => drop(schema.insert("type".to_owned(), known.remove(0))),
+        _ => drop(schema.insert("type".to_owned(), known.into())),
+    }
+    let shown = unknown.map(|word| shorten(&word.to_string(), 60).into_owned())?;
+    Some(format!(
+        "the type {shown} is none of JSON Schema, and is left out; the service alone checks it"
+    ))
 }
 
 /// In YAML `1.10` and `true` are no texts without quotes, and `"1"` is no number with them: no value would be valid.
@@ -179,6 +212,22 @@ mod tests {
             (json!({ "const": null }), json!({ "const": null })),
         ] {
             assert_eq!(mended(&given).0, expected, "{given}");
+        }
+    }
+
+    #[test]
+    fn a_type_is_one_of_json_schema() {
+        for (kind, expected, left_out) in [
+            (json!("any"), Value::Null, 1),
+            (json!(["string", "file"]), json!("string"), 1),
+            (json!(["string", null]), json!(["string", "null"]), 0),
+            (json!(null), json!("null"), 0),
+            (json!(["string"]), json!(["string"]), 0),
+            (json!("object"), json!("object"), 0),
+        ] {
+            let (schema, found) = mended(&json!({ "type": kind }));
+            let kept = schema.get("type").cloned().unwrap_or_default();
+            assert_eq!((kept, found), (expected, left_out), "{kind}");
         }
     }
 
