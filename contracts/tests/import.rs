@@ -260,6 +260,27 @@ fn relative_servers_lie_beside_the_document() {
             imported.connection
         );
     }
+    // Of a file only the host is missing.
+    for (url, base) in [
+        ("/api/v3", "https://service.example/api/v3"),
+        ("/", "https://service.example"),
+        ("v1", "https://service.example"),
+        ("//evil.example/v1", "https://service.example"),
+    ] {
+        let imported = import(&document(url), &ImportOptions::default()).expect("a contract");
+        let expected = format!("base_url = \"{base}\"\n");
+        assert!(
+            imported.connection.contains(&expected),
+            "{url}: {}",
+            imported.connection
+        );
+        let note = format!("`base_url` is {base}, to be replaced");
+        assert!(
+            remarks(&imported)[0].contains(&note),
+            "{:?}",
+            remarks(&imported)
+        );
+    }
 }
 
 #[test]

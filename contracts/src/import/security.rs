@@ -211,41 +211,43 @@ pub(super) fn base(
 ) -> String {
     const UNKNOWN: &str = "https://service.example";
     let url = server_address(document.get("servers")).unwrap_or_else(|| "/".to_owned());
-    let absolute = match (
-        url.starts_with("http://") || url.starts_with("https://"),
-        fetched,
-    ) {
-        (true, _) => Some(url.clone()),
+    let is_absolute = url.starts_with("http://") || url.starts_with("https://");
+    let address = match (is_absolute, fetched) {
+        (true, _) => Some(url),
         (false, Some(fetched)) => below(fetched, &url),
-        _ => None,
+        // Only the host is missing.
+        (false, None) if url.starts_with('/') => below(UNKNOWN, &url),
+        (false, None) => None,
     };
     let plain = |url: &String| {
         url.chars()
             .all(|c| c.is_ascii_graphic() && !"\"\\{}<>|^`?#".contains(c))
             && url.len() <= 500
     };
-    match absolute.filter(plain) {
-        Some(url) => {
-            let base = url.trim_end_matches('/');
-            // The path `/` leads to the base itself, so a base that is a path ends with the slash.
-            let has_path = base.splitn(4, '/').nth(3).is_some();
-            let end = match has_path && document.paths().contains_key("/") {
-                true => "/",
-                false => "",
-            };
-            format!("{base}{end}")
-        }
-        None => {
+    let address = address.filter(plain).map(|url| {
+        let base = url.trim_end_matches('/');
+        // The path `/` leads to the base itself, so a base that is a path ends with the slash.
+        let has_path = base.splitn(4, '/').nth(3).is_some();
+        let end = match has_path && document.paths().contains_key("/") {
+            true => "/",
+            false => "",
+        };
+        format!("{base}{end}")
+    });
+    match address {
+        Some(base) if is_absolute || fetched.is_some() => base,
+        address => {
+            let base = address.unwrap_or_else(|| UNKNOWN.to_owned());
             remarks.push(ImportRemark {
                 left_out: false,
                 place: "/servers".to_owned(),
                 operation: String::new(),
                 reason: "server",
                 message: format!(
-                    "the document does not say where the service is; `base_url` is {UNKNOWN}, to be replaced"
+                    "the document does not say where the service is; `base_url` is {base}, to be replaced"
                 ),
             });
-            UNKNOWN.to_owned()
+            base
         }
     }
 }
