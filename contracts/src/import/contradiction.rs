@@ -86,7 +86,7 @@ fn mend_values(schema: &mut Map<String, Value>) -> Option<String> {
     };
     let fitting: Vec<Value> = stated
         .iter()
-        .filter_map(|value| of_types(value, &types))
+        .filter_map(|value| convert_value(value, &types))
         .collect();
     let has_values = fitting
         .iter()
@@ -118,7 +118,7 @@ fn mend_values(schema: &mut Map<String, Value>) -> Option<String> {
 }
 
 /// Returns a listed value as one of the types; `None` if it is none of them. Null says that there may be no value.
-fn of_types(value: &Value, types: &[String]) -> Option<Value> {
+fn convert_value(value: &Value, types: &[String]) -> Option<Value> {
     let is_of = |word: &String| match word.as_str() {
         "null" => value.is_null(),
         "boolean" => value.is_boolean(),

@@ -47,8 +47,8 @@ pub fn is_never(schema: &Value) -> bool {
         OBJECT => counted("minProperties") > Some(object::most_members(schema)),
         _ => false,
     };
-    let has_numbers =
-        types & numbers != 0 && numbers_of(schema, types).is_none_or(|numbers| !numbers.is_empty());
+    let has_numbers = types & numbers != 0
+        && list_numbers(schema, types).is_none_or(|numbers| !numbers.is_empty());
     let others = [NULL, BOOLEAN, STRING, ARRAY, OBJECT];
     let mut others = others.into_iter().filter(|bit| types & bit != 0);
     !has_numbers && others.all(is_empty)
@@ -69,13 +69,13 @@ pub(super) fn listed(schema: &Value) -> Option<Vec<Value>> {
 }
 
 /// Returns what holds all values of a schema, if they are few.
-pub(super) fn all_values(schema: &Value) -> Option<Vec<Value>> {
-    if let Some(values) = listed(schema).or_else(|| values_of_types(schema)) {
+pub(super) fn collect_values(schema: &Value) -> Option<Vec<Value>> {
+    if let Some(values) = listed(schema).or_else(|| list_values(schema)) {
         return Some(values);
     }
     let mut values = Vec::new();
     for arm in arms(schema)? {
-        values.extend(all_values(arm)?);
+        values.extend(collect_values(arm)?);
         if values.len() > VALUES_MAX {
             return None;
         }
@@ -96,11 +96,11 @@ fn few(schema: &Value) -> Option<Vec<Value>> {
 }
 
 /// Returns what holds all values of the types that a schema allows, if its bounds leave few.
-fn values_of_types(schema: &Value) -> Option<Vec<Value>> {
+fn list_values(schema: &Value) -> Option<Vec<Value>> {
     let types = types(schema)?;
     let mut values = few_of(types);
     if types & (INTEGER | FRACTION) != 0 {
-        values.extend(numbers_of(schema, types)?);
+        values.extend(list_numbers(schema, types)?);
     }
     if types & STRING != 0 {
         let most = schema.get("maxLength").and_then(number::count)?;
@@ -129,7 +129,7 @@ fn few_of(types: u8) -> Vec<Value> {
 }
 
 /// Returns the numbers within the bounds of a schema, if they are few.
-fn numbers_of(schema: &Value, types: u8) -> Option<Vec<Value>> {
+fn list_numbers(schema: &Value, types: u8) -> Option<Vec<Value>> {
     if types & FRACTION == 0 {
         return whole_numbers(schema);
     }

@@ -366,7 +366,7 @@ impl<'s> SchemaComparison<'s> {
             return self.undecided("items", old, new);
         }
         let reach = (most_items(old), most_items(new));
-        let stated = |schema| count_of(schema, "maxItems");
+        let stated = |schema| read_count(schema, "maxItems");
         let stated = stated(old).min(stated(new));
         // A list of one side that has an item there is a change of `maxItems` by itself.
         let has_item =
@@ -406,7 +406,7 @@ impl<'s> SchemaComparison<'s> {
 }
 
 /// Returns a maximum count, or the largest there is if the schema has none.
-fn count_of(schema: &Value, key: &str) -> u64 {
+fn read_count(schema: &Value, key: &str) -> u64 {
     let count = schema.get(key).and_then(number::count);
     count.unwrap_or(u64::MAX)
 }
@@ -420,12 +420,12 @@ pub(super) fn most_items(schema: &Value) -> u64 {
         None => u64::MAX,
         Some(index) => index as u64,
     };
-    last.min(count_of(schema, "maxItems"))
+    last.min(read_count(schema, "maxItems"))
 }
 
 /// Returns the most members that an object may have: a closed one has those of its names.
 pub(super) fn most_members(schema: &Value) -> u64 {
-    let stated = count_of(schema, "maxProperties");
+    let stated = read_count(schema, "maxProperties");
     if !is_false(part(schema, "additionalProperties")) || schema.get("patternProperties").is_some()
     {
         return stated;
@@ -437,7 +437,7 @@ pub(super) fn most_members(schema: &Value) -> u64 {
 
 /// Returns `true` if the bound alone leaves an object without members.
 fn has_no_members(schema: &Value) -> bool {
-    count_of(schema, "maxProperties") == 0
+    read_count(schema, "maxProperties") == 0
 }
 
 /// Returns the number of members that a schema requires.

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{
     SchemaComparison, SchemaRule,
-    finite::{all_values, listed},
+    finite::{collect_values, listed},
     normal,
     number::{self, DecimalStep as Multiple, ExactNumber, RangeBound},
     weight,
@@ -151,7 +151,7 @@ impl<'s> ValueTest<'s> {
 
 /// Returns the steps of a check of the values of both: a schema that is more than a list of texts compares each value with all
 /// that it lists.
-fn steps_of(tests: &[(ValueTest<'_>, ValueTest<'_>)], old: &Value, new: &Value) -> usize {
+fn count_steps(tests: &[(ValueTest<'_>, ValueTest<'_>)], old: &Value, new: &Value) -> usize {
     let steps = match tests {
         [(ValueTest::Texts(_), ValueTest::Texts(_))] => weight(old) + weight(new),
         _ => (weight(old) + weight(new)).saturating_pow(2) / 32 + 500,
@@ -236,10 +236,10 @@ impl<'s> SchemaComparison<'s> {
             );
             return true;
         };
-        if !self.spend(steps_of(&tests, old, new)) {
+        if !self.spend(count_steps(&tests, old, new)) {
             return true;
         }
-        let (was, is) = (all_values(old), all_values(new));
+        let (was, is) = (collect_values(old), collect_values(new));
         let is_lost = |value: &&Value| {
             let mut tests = tests.iter();
             tests.any(|(was, is)| was.is_valid(value) && !is.is_valid(value))
@@ -296,13 +296,13 @@ impl<'s> SchemaComparison<'s> {
         if !found.any(|finding| is_change(finding.rule)) {
             return;
         }
-        let (Some(was), Some(is)) = (all_values(old), all_values(new)) else {
+        let (Some(was), Some(is)) = (collect_values(old), collect_values(new)) else {
             return;
         };
         let Ok(tests) = ValueTest::of_both(old, new) else {
             return;
         };
-        let steps = steps_of(&tests, old, new);
+        let steps = count_steps(&tests, old, new);
         if steps > self.left || !self.spend(steps) {
             return;
         }
@@ -526,7 +526,7 @@ impl<'s> SchemaComparison<'s> {
             return self.undecided(key, old, new);
         };
         let order = if least { was.cmp(&is) } else { is.cmp(&was) };
-        let change = format!("{} → {}", shown_count(old, key), shown_count(new, key));
+        let change = format!("{} → {}", show_count(old, key), show_count(new, key));
         self.bound(old, new, key, order, &change);
     }
 
@@ -549,7 +549,7 @@ impl<'s> SchemaComparison<'s> {
         } else {
             Ordering::Equal
         };
-        let change = format!("{} → {}", shown_count(old, key), shown_count(new, key));
+        let change = format!("{} → {}", show_count(old, key), show_count(new, key));
         self.bound(old, new, key, order, &change);
     }
 
@@ -571,7 +571,7 @@ impl<'s> SchemaComparison<'s> {
     }
 }
 
-fn shown_count(schema: &Value, key: &str) -> String {
+fn show_count(schema: &Value, key: &str) -> String {
     let stated = schema.get(key);
     stated.map_or_else(|| "none".to_owned(), Value::to_string)
 }
