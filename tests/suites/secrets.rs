@@ -22,14 +22,19 @@ use crate::{
 /// It is written with escapes in JSON and in URLs.
 const SECRET: &str = "s3/cr+et=\"token\"";
 
+fn hexadecimal(secret: &str) -> String {
+    secret.bytes().map(|byte| format!("{byte:02x}")).collect()
+}
+
 /// Answers with its `Authorization` header, in the way that the path names.
 async fn repeat(Path(way): Path<String>, headers: HeaderMap, body: Bytes) -> Response {
     let given = headers[AUTHORIZATION].to_str().expect("a text").to_owned();
     let secret = given.trim_start_matches("Bearer ").to_owned();
     let encoded: String = secret.bytes().map(|byte| format!("%{byte:02x}")).collect();
     let inner = json!({ "authorization": given }).to_string();
+    let html = secret.replace('"', "&quot;").replace('/', "&#x2F;");
     let all = json!({
-        "plain": given, "url": encoded, "base64": BASE64_STANDARD.encode(format!("me:{secret}")), "inner": inner,
+        "html": html, "hex": hexadecimal(&secret), "plain": given, "url": encoded, "base64": BASE64_STANDARD.encode(format!("me:{secret}")), "inner": inner,
         "echo": String::from_utf8_lossy(&body),
     });
     // Of a refusal only the beginning is kept, which ends within the secret.
@@ -77,6 +82,7 @@ fn is_clean(text: &str, place: &str) {
         "cr+et".to_owned(),
         "cr%2bet".to_owned(),
         "cr%2Bet".to_owned(),
+        hexadecimal(SECRET),
         BASE64_STANDARD.encode(SECRET)[..12].to_owned(),
         BASE64_STANDARD.encode(format!("me:{SECRET}"))[4..16].to_owned(),
     ];

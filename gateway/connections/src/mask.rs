@@ -2,9 +2,11 @@
 //! log, an error or an answer.
 //!
 //! Every secret that a configuration resolves is learned here ([`learn`]), and every text of others is masked here before it
-//! leaves ([`mask`], [`masked`]). A secret is found as it is, with escapes of JSON or of URLs, several layers of both
-//! included, and inside base64, in one line or more. Values that are as short as words are not secrets here
+//! leaves ([`mask`], [`masked`]). A secret is found as it is, with escapes of JSON, of URLs or of HTML, several layers of them
+//! included, in hexadecimal digits, and inside base64, in one line or more. Values that are as short as words are not secrets here
 //! ([`is_long_enough`]).
+
+mod units;
 
 use std::{
     borrow::Cow,
@@ -19,8 +21,10 @@ use base64::{
     engine::{GeneralPurpose, GeneralPurposeConfig},
     prelude::{BASE64_STANDARD_NO_PAD, BASE64_URL_SAFE_NO_PAD},
 };
-use memchr::{memchr, memchr_iter, memchr3};
+use memchr::{memchr, memchr_iter};
 use parking_lot::RwLock;
+
+use self::units::{UnitScanner, ends_line, unescaped, without_return};
 
 /// The text in place of a secret.
 const MASK: &str = "***";
@@ -29,8 +33,6 @@ const LENGTH_MIN: usize = 8;
 const SECRETS_MAX: usize = 1_024;
 /// Layers of escapes that are looked through: JSON in a text of JSON, or a URL in it, has two.
 const LAYERS_MAX: usize = 3;
-/// The shortest line of base64 that goes on in the next one: programs break it after 60, 64 or 76 characters.
-const LINE_MIN: usize = 60;
 /// The shortest value of a reference that is a secret without being named like one.
 const UNNAMED_LENGTH_MIN: usize = 16;
 /// Words of a header's or a variable's name that say that its value is a secret.
@@ -97,6 +99,8 @@ pub struct SecretMask {
     finder: Option<AhoCorasick>,
     /// A secret holds a character that JSON always escapes.
     is_escaped: bool,
+    /// A secret holds a character that HTML escapes by a name.
+    is_named: bool,
 }
 
 /// Learns a secret: it is masked from now on in every text that leaves.
@@ -273,10 +277,15 @@ fn basic(value: &str) -> Option<String> {
     (pair.contains(':') && !pair.contains(char::is_control)).then_some(pair)
 }
 
-/// Returns the forms in which a secret is found: as it is, as a form of the web writes its blanks, and inside base64, where
-/// its first byte is the first, second or third of a group. Characters that its neighbours decide are left out.
+/// Returns the forms in which a secret is found: as it is, in hexadecimal digits, as a form of the web writes its blanks, and
+/// inside base64, where its first byte is the first, second or third of a group. Characters that its neighbours decide are
+/// left out.
 fn forms(secret: &str) -> Vec<String> {
-    let mut forms = vec![secret.to_owned()];
+    let digits = secret.bytes().flat_map(|byte| [byte >> 4, byte & 15]);
+    let digits = digits.filter_map(|digit| char::from_digit(digit.into(), 16));
+    let lower: String = digits.collect();
+    let upper = lower.to_ascii_uppercase();
+    let mut forms = vec![secret.to_owned(), lower, upper];
     if secret.contains(' ') {
         forms.push(secret.replace(' ', "+"));
     }
@@ -316,6 +325,9 @@ impl SecretMask {
         Self {
             finder: Some(finder.expect("secrets are few and short")),
             is_escaped: forms.iter().any(|form| form.bytes().any(always)),
+            is_named: forms
+                .iter()
+                .any(|form| form.contains(['&', '<', '>', '"', '\''])),
         }
     }
 
@@ -380,42 +392,16 @@ impl SecretMask {
     }
 
     /// Returns `true` if a character of a secret may be escaped in a text, or a line end be in it. Most escapes are of quotes and
-    /// line ends, which most secrets do not have.
+    /// line ends, which most secrets do not have, and most ampersands are of queries.
     fn may_hide(&self, text: &[u8]) -> bool {
         let mut backslashes = memchr_iter(b'\\', text);
         let is_of_any = |at: usize| matches!(text.get(at + 1), Some(b'u' | b'/'));
+        let is_entity = |at: usize| text.get(at + 1) == Some(&b'#') || self.is_named;
         memchr(b'%', text).is_some()
             || backslashes.any(|at| self.is_escaped || is_of_any(at) || ends_line(&text[..at]))
+            || memchr_iter(b'&', text).any(is_entity)
             || memchr_iter(b'\n', text).any(|at| ends_line(without_return(&text[..at])))
     }
-}
-
-/// Returns `true` if a text ends in a line of base64 that may go on in the next one.
-fn ends_line(text: &[u8]) -> bool {
-    let is_base64 = |byte: &u8| byte.is_ascii_alphanumeric() || b"+/-_".contains(byte);
-    let line = text.len().checked_sub(LINE_MIN).map(|at| &text[at..]);
-    line.is_some_and(|line| line.iter().rev().all(is_base64))
-}
-
-fn without_return(text: &[u8]) -> &[u8] {
-    text.strip_suffix(b"\r").unwrap_or(text)
-}
-
-/// Decodes the escapes of one layer.
-fn unescaped(text: &[u8]) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut units = UnitScanner::new(text);
-    while let Some(next) = memchr3(b'\\', b'%', b'\n', &text[units.at..]) {
-        // The end of a line may be two bytes.
-        let plain = without_return(&text[units.at..units.at + next]);
-        bytes.extend_from_slice(plain);
-        units.at += plain.len();
-        if let Some(unit) = units.next() {
-            bytes.extend_from_slice(unit.bytes());
-        }
-    }
-    bytes.extend_from_slice(&text[units.at..]);
-    bytes
 }
 
 fn merged(mut ranges: Vec<Range<usize>>) -> Vec<Range<usize>> {
@@ -428,103 +414,6 @@ fn merged(mut ranges: Vec<Range<usize>>) -> Vec<Range<usize>> {
         }
     }
     merged
-}
-
-/// One byte, one escape of JSON or of a URL, or the end of a line within base64, which has no bytes.
-struct TextUnit {
-    place: Range<usize>,
-    bytes: [u8; 4],
-    length: usize,
-}
-
-impl TextUnit {
-    fn bytes(&self) -> &[u8] {
-        &self.bytes[..self.length]
-    }
-}
-
-struct UnitScanner<'t> {
-    text: &'t [u8],
-    at: usize,
-}
-
-impl<'t> UnitScanner<'t> {
-    fn new(text: &'t [u8]) -> Self {
-        Self { text, at: 0 }
-    }
-
-    /// Returns the character of the escape at the place, and its length.
-    fn escape(&self) -> Option<(char, usize)> {
-        let byte = match self.text.get(self.at + 1)? {
-            byte @ (b'"' | b'\\' | b'/') => *byte,
-            b'b' => 8,
-            b'f' => 12,
-            b'n' => b'\n',
-            b'r' => b'\r',
-            b't' => b'\t',
-            b'u' => {
-                let first = self.hex(self.at + 2, 4)?;
-                if let Some(character) = char::from_u32(first) {
-                    return Some((character, 6));
-                }
-                let low = (self.text.get(self.at + 6..self.at + 8)? == b"\\u")
-                    .then(|| self.hex(self.at + 8, 4))
-                    .flatten()?;
-                let pair = [u16::try_from(first).ok()?, u16::try_from(low).ok()?];
-                let character = char::decode_utf16(pair).next()?.ok()?;
-                return Some((character, 12));
-            }
-            _ => return None,
-        };
-        Some((char::from(byte), 2))
-    }
-
-    /// Returns the length of the end of a line of base64 at the place.
-    fn line_end(&self) -> Option<usize> {
-        let length = match &self.text[self.at..] {
-            [b'\r', b'\n', ..] => 2,
-            [b'\n', ..] => 1,
-            _ => return None,
-        };
-        ends_line(&self.text[..self.at]).then_some(length)
-    }
-
-    fn hex(&self, at: usize, length: usize) -> Option<u32> {
-        let digits = self.text.get(at..at + length)?;
-        digits.iter().try_fold(0, |number, digit| {
-            Some(number * 16 + char::from(*digit).to_digit(16)?)
-        })
-    }
-}
-
-impl Iterator for UnitScanner<'_> {
-    type Item = TextUnit;
-
-    fn next(&mut self) -> Option<TextUnit> {
-        let byte = *self.text.get(self.at)?;
-        let (mut bytes, start) = ([byte, 0, 0, 0], self.at);
-        let (length, taken) = match byte {
-            b'%' => match self.hex(start + 1, 2) {
-                Some(decoded) => {
-                    bytes[0] = decoded as u8;
-                    (1, 3)
-                }
-                None => (1, 1),
-            },
-            b'\\' => match self.escape() {
-                Some((character, taken)) => (character.encode_utf8(&mut bytes).len(), taken),
-                None => (1, 1),
-            },
-            b'\r' | b'\n' => self.line_end().map_or((1, 1), |taken| (0, taken)),
-            _ => (1, 1),
-        };
-        self.at += taken;
-        Some(TextUnit {
-            place: start..self.at,
-            bytes,
-            length,
-        })
-    }
 }
 
 #[cfg(test)]
@@ -550,6 +439,7 @@ mod tests {
             .encode_utf16()
             .map(|unit| format!("\\u{unit:04x}"))
             .collect();
+        let hex: String = SECRET.bytes().map(|byte| format!("{byte:02x}")).collect();
         let forms = [
             SECRET.to_owned(),
             in_json.to_owned(),
@@ -557,6 +447,15 @@ mod tests {
             ascii,
             url.to_lowercase(),
             url.replace("%2F", "/"),
+            SECRET.replace('"', "&quot;"),
+            SECRET.replace('"', "&#34;").replace('/', "&#x2F;"),
+            SECRET.replace('ü', "&#252;").replace('+', "&#X2b;"),
+            in_json
+                .replace("\\\"", "\\u0026quot;")
+                .replace('/', "\\u0026#47;"),
+            SECRET.replace('"', "%26quot%3B"),
+            hex.to_ascii_uppercase(),
+            hex,
             twice.trim_matches('"').to_owned(),
         ];
         for form in forms {
