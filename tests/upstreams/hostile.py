@@ -221,7 +221,7 @@ def run(request):
             if message.get("id") == "q1" and "method" not in message:
                 reply = message.get("result", {"action": "none"})
                 return answer(request, {"content": text(json.dumps(reply)), "structuredContent": reply})
-            if message.get("method") == "notifications/cancelled":
+            if message.get("method") == "notifications/cancelled" and "ignores_cancel" not in arguments:
                 return None
         return None
     if name == "big":

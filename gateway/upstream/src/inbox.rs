@@ -358,7 +358,9 @@ impl UpstreamInbox {
                                 Err(TrySendError::Full(_)) => {
                                     Some(refusal(id, -1, "too many requests wait for an answer"))
                                 }
-                                Ok(()) | Err(TrySendError::Closed(_)) => None, // its call may end just now
+                                Ok(()) => None,
+                                // Its call is given up just now.
+                                Err(TrySendError::Closed(_)) => Some(self.answer_to(id, method)),
                             };
                         }
                         // Another caller must not answer this question.

@@ -47,6 +47,12 @@ use crate::{
 /// The time for which the true outcome of a call is waited for after it was cancelled.
 const CANCEL_GRACE: Duration = Duration::from_secs(2);
 
+/// A question of the server that its caller has not answered yet.
+struct OpenQuestion {
+    id: Box<RawValue>,
+    method: String,
+}
+
 /// A session with a server, which several calls may use at once.
 pub struct UpstreamSession {
     pub(crate) core: SessionCore,
@@ -332,7 +338,8 @@ impl UpstreamSession {
                 .before_sending()
                 .into());
         }
-        let (caller, asked) = InboxCaller::new(listener);
+        let (caller, mut asked) = InboxCaller::new(listener);
+        let mut open = None;
         let mut wait = self.core.inbox.expect(id, Some(caller))?;
         let mut answer = std::pin::pin!(async {
             self.core.link.exchange(request).await?;
@@ -342,13 +349,17 @@ impl UpstreamSession {
         });
         let ended = tokio::select! {
             biased; // what waits for the answer sends the request, which has to be there to be cancelled
-            answer = self.answered(answer.as_mut(), asked.zip(listener), deadline, agreed.version) => match answer {
+            answer = self.answered(answer.as_mut(), asked.as_mut().zip(listener), &mut open, deadline, agreed.version) => match answer {
                 Some(answer) => return answer,
                 None => timed_out(sending.method(), call.timeout),
             },
             () = call.cancel.cancelled() => cancelled(),
         };
         Box::pin(self.cancel(id, agreed)).await;
+        if let Some(asked) = asked {
+            let decline = Box::pin(self.decline(open, asked, agreed.version));
+            let _ = timeout(CANCEL_GRACE, decline).await; // a server that does not read has to do without
+        }
         // The call may have been done all the same, and then its true outcome is worth a moment.
         let may_answer = !agreed.is_modern() || !matches!(self.core.link, UpstreamLink::Http(_));
         if may_answer && let Ok(answer) = timeout(CANCEL_GRACE, answer).await {
@@ -362,11 +373,12 @@ impl UpstreamSession {
     async fn answered(
         &self,
         mut answer: Pin<&mut impl Future<Output = Answer>>,
-        asked: Option<(mpsc::Receiver<ServerAsked>, &Arc<dyn UpstreamListener>)>,
+        asked: Option<(&mut mpsc::Receiver<ServerAsked>, &Arc<dyn UpstreamListener>)>,
+        open: &mut Option<OpenQuestion>,
         mut deadline: Instant,
         version: &'static str,
     ) -> Option<Answer> {
-        let Some((mut asked, listener)) = asked else {
+        let Some((asked, listener)) = asked else {
             return timeout_at(deadline, answer).await.ok();
         };
         loop {
@@ -380,6 +392,7 @@ impl UpstreamSession {
             };
             let began = Instant::now();
             let method = question.method.clone();
+            let OpenQuestion { id, method } = open.insert(OpenQuestion { id, method });
             let result = tokio::select! {
                 result = listener.ask(question) => result,
                 // The server has done without.
@@ -387,15 +400,33 @@ impl UpstreamSession {
             };
             deadline += began.elapsed();
             let text = match result {
-                Some(result) => message::result(&id, &result),
-                None => self.core.inbox.answer_to(&id, &method),
+                Some(result) => message::result(id, &result),
+                None => self.core.inbox.answer_to(id, method),
             };
+            *open = None;
             tokio::select! {
                 biased;
                 answer = timeout_at(deadline, answer.as_mut()) => return answer.ok(),
                 // A server that does not read the reply to its question has to do without.
                 _ = timeout(REPLY_MAX, Box::pin(self.core.reply(text, version))) => {}
             }
+        }
+    }
+
+    /// Declines the questions of a call that was given up: the server may wait for their answers, and others for the server.
+    async fn decline(
+        &self,
+        mut next: Option<OpenQuestion>,
+        mut asked: mpsc::Receiver<ServerAsked>,
+        version: &'static str,
+    ) {
+        while let Some(OpenQuestion { id, method }) = next {
+            let text = self.core.inbox.answer_to(&id, &method);
+            let _ = self.core.reply(text, version).await; // it asked; the answer is its own affair
+            next = asked.try_recv().ok().map(|asked| OpenQuestion {
+                id: asked.id,
+                method: asked.question.method,
+            });
         }
     }
 

@@ -449,6 +449,31 @@ async fn a_question_is_never_put_to_the_caller_of_another_call() {
     session.close().await;
 }
 
+/// A server that waits for the answer to its question would wait for ever, and the next calls for it.
+#[tokio::test]
+async fn an_open_question_of_a_call_that_is_cancelled_is_declined() {
+    let session = asking().await;
+    let arguments = RawValue::from_string(r#"{"ignores_cancel":true}"#.to_owned()).expect("JSON");
+    let (inquire, cancel) = (asked("inquire", Some(&arguments)), CancellationToken::new());
+    let listener = Arc::new(Agreeable {
+        is_undecided: true,
+        ..Agreeable::default()
+    });
+    let mut inquiring = call(&inquire, &cancel);
+    inquiring.listener = Some(listener.clone());
+    let mut inquiring = std::pin::pin!(session.call(inquiring));
+    while listener.asked.load(Ordering::SeqCst) == 0 {
+        let early = tokio::time::timeout(Duration::from_millis(20), &mut inquiring).await;
+        assert!(early.is_err(), "{early:?}");
+    }
+    cancel.cancel();
+    assert_eq!(
+        text(&inquiring.await.expect("an answer")),
+        json!({ "action": "decline" })
+    );
+    session.close().await;
+}
+
 #[tokio::test]
 async fn a_call_that_is_cancelled_while_it_waits_for_another_is_never_sent() {
     let session = asking().await;
