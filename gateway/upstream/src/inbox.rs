@@ -1,7 +1,7 @@
 //! Receives messages of a server: answers go to their requests, and the server's own requests are answered.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -47,6 +47,8 @@ const LOGGED_WAIT: Duration = Duration::from_secs(2);
 const UPDATED_MAX: usize = 256;
 /// The questions of the server that wait for the caller of one call. Each may be as large as a message.
 const QUESTIONS_MAX: usize = 16;
+/// The calls that were given up and may still run at the server. With so many, it is no longer noted which of them end.
+const GIVEN_UP_MAX: usize = 1_024;
 
 pub(crate) type Answer = Result<Box<RawValue>, RequestError>;
 
@@ -54,7 +56,8 @@ pub(crate) struct UpstreamInbox {
     /// The name of the server in the log.
     name: Arc<str>,
     waiting: Mutex<InboxState>,
-    /// Cancelled when the server no longer knows the session: open requests may end in it, and no other is begun.
+    /// Cancelled when the server no longer knows the session, or its questions can no longer be told apart: open requests may
+    /// end in it, and no other is begun.
     forgotten: CancellationToken,
     ask: Vec<ClientCapability>,
     /// Whether callers that must not see each other's messages share the session.
@@ -79,6 +82,9 @@ pub(crate) struct UpstreamInbox {
 #[derive(Default)]
 struct InboxState {
     by_id: HashMap<u64, PendingRequest>,
+    /// The calls whose answers are no longer awaited and did not come: what names no call may be about one of them. Kept where
+    /// callers share the session that must not see each other's messages.
+    given_up: HashSet<u64>,
     /// Why nothing comes any more.
     over: Option<UpstreamFailure>,
     has_answered: bool,
@@ -135,7 +141,27 @@ pub(crate) struct AnswerWaiter {
 
 impl Drop for AnswerWaiter {
     fn drop(&mut self) {
-        self.inbox.waiting.lock().by_id.remove(&self.id);
+        let mut waiting = self.inbox.waiting.lock();
+        if let Some(request) = waiting.by_id.remove(&self.id)
+            && self.inbox.is_shared
+        {
+            waiting.give_up(self.id, &request);
+        }
+    }
+}
+
+impl InboxState {
+    fn give_up(&mut self, id: u64, request: &PendingRequest) {
+        if request.caller.is_some() && self.given_up.len() < GIVEN_UP_MAX {
+            self.given_up.insert(id);
+        }
+    }
+
+    /// Notes that a call which was given up has ended.
+    fn end(&mut self, id: u64) {
+        if self.given_up.len() < GIVEN_UP_MAX {
+            self.given_up.remove(&id);
+        }
     }
 }
 
@@ -212,6 +238,16 @@ impl UpstreamInbox {
         }
     }
 
+    /// Returns `true` if a message that names no call may be about one that was given up, whose caller is not here any more.
+    fn may_be_of_another(&self, of: Option<u64>) -> bool {
+        of.is_none() && !self.waiting.lock().given_up.is_empty()
+    }
+
+    /// Forgets the calls of a session that was opened anew.
+    pub(crate) fn begin_anew(&self) {
+        self.waiting.lock().given_up.clear();
+    }
+
     /// Takes one message, or several if the server batches. Returns the messages to send back. While a large one is read, the
     /// calls of other servers go on.
     pub(crate) async fn receive(&self, text: &str, of: Option<u64>) -> Vec<String> {
@@ -282,9 +318,17 @@ impl UpstreamInbox {
 
     /// Ends a request without an answer.
     pub(crate) fn fail(&self, id: u64, error: RequestError) {
-        if let Some(awaited) = self.waiting.lock().by_id.remove(&id) {
-            let _ = awaited.answer.send(Err(error)); // the receiver may be gone
+        let mut waiting = self.waiting.lock();
+        let Some(awaited) = waiting.by_id.remove(&id) else {
+            return;
+        };
+        // The call may go on where its connection broke.
+        let is_cut = matches!(&error, RequestError::Failed(failure) if failure.kind == UpstreamFailureKind::Closed);
+        if is_cut && self.is_shared {
+            waiting.give_up(id, &awaited);
         }
+        drop(waiting);
+        let _ = awaited.answer.send(Err(error)); // the receiver may be gone
     }
 
     /// Ends the session. The first reason stays.
@@ -345,6 +389,15 @@ impl UpstreamInbox {
                 if self.may_ask(method) {
                     match &self.callers(of)[..] {
                         [] | [InboxCaller::Silent] => {}
+                        // The next calls get a session in which it is clear again what a question is about.
+                        [InboxCaller::Listening { .. }] if self.may_be_of_another(of) => {
+                            self.forgotten.cancel();
+                            return Some(refusal(
+                                id,
+                                -1,
+                                "the request names no call, and one that was given up may have made it",
+                            ));
+                        }
                         [InboxCaller::Listening { questions, .. }] => {
                             let params = message.params.map(ToOwned::to_owned);
                             let question = UpstreamQuestion {
@@ -456,6 +509,9 @@ impl UpstreamInbox {
             let mut waiting = self.waiting.lock();
             let awaited = id.and_then(|id| waiting.by_id.remove(&id));
             waiting.has_answered |= awaited.is_some();
+            if let (None, Some(id)) = (&awaited, id) {
+                waiting.end(id);
+            }
             awaited
         };
         match awaited {
@@ -511,7 +567,7 @@ impl UpstreamInbox {
                 };
                 // One that names no call belongs to the session, and so to all its callers.
                 let callers = self.callers(of);
-                if callers.len() > 1 && self.is_shared {
+                if self.is_shared && (callers.len() > 1 || self.may_be_of_another(of)) {
                     return;
                 }
                 for caller in callers {

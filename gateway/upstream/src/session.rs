@@ -516,6 +516,7 @@ impl UpstreamSession {
             .before_sending()
         })?;
         *self.agreed.write() = Arc::new(agreed);
+        self.core.inbox.begin_anew();
         // The new session has no log level yet.
         *self.level.lock() = None;
         *self.subscribed.lock().await = SubscriptionState::default();

@@ -474,6 +474,31 @@ async fn an_open_question_of_a_call_that_is_cancelled_is_declined() {
     session.close().await;
 }
 
+/// Nothing says when a call ends that was given up, and whose log messages these are.
+#[tokio::test]
+async fn a_log_message_that_may_be_of_a_call_given_up_is_heard_by_no_other_caller() {
+    for (is_shared, heard) in [(false, 1), (true, 0)] {
+        let settings = UpstreamSettings {
+            is_shared,
+            ..UpstreamSettings::default()
+        };
+        let session = open(&["good"], settings).await.expect("a session");
+        let (stalls, logs) = (asked("stall", None), asked("log", None));
+        let (first, second) = (CancellationToken::new(), CancellationToken::new());
+        let mut stalling = std::pin::pin!(session.call(call(&stalls, &first)));
+        let early = tokio::time::timeout(Duration::from_millis(300), &mut stalling).await;
+        assert!(early.is_err(), "{early:?}");
+        first.cancel();
+        assert!(stalling.await.is_err());
+        let messages = Arc::new(Mutex::new(Vec::new()));
+        let mut logging = call(&logs, &second);
+        logging.listener = Some(Arc::new(HeardLog(messages.clone())));
+        session.call(logging).await.expect("an answer");
+        assert_eq!(messages.lock().len(), heard, "shared: {is_shared}");
+        session.close().await;
+    }
+}
+
 #[tokio::test]
 async fn a_call_that_is_cancelled_while_it_waits_for_another_is_never_sent() {
     let session = asking().await;
@@ -563,11 +588,11 @@ async fn a_server_that_floods_is_read_slowly() {
 
 /// A caller who says yes to every question, unless it cannot decide.
 #[derive(Default)]
-struct Agreeable {
+pub(crate) struct Agreeable {
     /// Notified of progress.
-    begun: Notify,
-    asked: AtomicUsize,
-    is_undecided: bool,
+    pub(crate) begun: Notify,
+    pub(crate) asked: AtomicUsize,
+    pub(crate) is_undecided: bool,
 }
 
 impl UpstreamListener for Agreeable {

@@ -23,9 +23,12 @@ use parking_lot::Mutex;
 use serde_json::{Value, json, value::RawValue};
 use tokio_util::sync::CancellationToken;
 use weir_upstream::{
-    CallFailure, CallOwner, KeptFiles, UpstreamCall, UpstreamConfig, UpstreamFailureKind,
-    UpstreamOperation, UpstreamRegistry, UpstreamServer,
+    CallFailure, CallOwner, ClientCapability, EraPreference, KeptFiles, UpstreamCall,
+    UpstreamConfig, UpstreamFailureKind, UpstreamIsolation, UpstreamListener, UpstreamOperation,
+    UpstreamRegistry, UpstreamServer,
 };
+
+use crate::children::Agreeable;
 
 /// A server that can be another one from a moment on: of the modern era, or of the legacy one without what it knew.
 #[derive(Default)]
@@ -138,6 +141,16 @@ async fn call(
     agent: &str,
     tool: &str,
 ) -> Result<Box<RawValue>, CallFailure> {
+    call_as(upstream, agent, tool, None, &CancellationToken::new()).await
+}
+
+async fn call_as(
+    upstream: &UpstreamServer,
+    agent: &str,
+    tool: &str,
+    listener: Option<Arc<dyn UpstreamListener>>,
+    cancel: &CancellationToken,
+) -> Result<Box<RawValue>, CallFailure> {
     let owner = CallOwner {
         tenant: "acme".into(),
         agent: agent.into(),
@@ -151,9 +164,9 @@ async fn call(
             as_task: false,
         },
         resumed: None,
-        listener: None,
+        listener,
         headers: &[],
-        cancel: &CancellationToken::new(),
+        cancel,
         timeout: Duration::from_secs(20),
         trace: None,
     };
@@ -206,14 +219,8 @@ async fn a_session_that_cannot_be_renewed_is_opened_in_the_era_that_the_server_s
 
 #[tokio::test]
 async fn a_call_that_ends_a_fresh_process_keeps_other_agents_from_nothing() {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/upstreams/hostile.py");
-    let command = vec![
-        "python3".to_owned(),
-        script.display().to_string(),
-        "good".to_owned(),
-    ];
     let upstream = upstream(UpstreamConfig {
-        command,
+        command: good(),
         ..UpstreamConfig::default()
     });
     match call(&upstream, "ann", "die").await {
@@ -228,4 +235,55 @@ async fn a_call_that_ends_a_fresh_process_keeps_other_agents_from_nothing() {
         "its own next start waits: {ann:?}"
     );
     call(&upstream, "bob", "echo").await.expect("an answer");
+}
+
+/// Returns the command of a server that is a child.
+fn good() -> Vec<String> {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/upstreams/hostile.py");
+    vec![
+        "python3".to_owned(),
+        script.display().to_string(),
+        "good".to_owned(),
+    ]
+}
+
+/// Over a pipe nothing says whose call a question is about. The server may go on with one that was given up, so that another
+/// agent is not asked in its session any more, but in the next one.
+#[tokio::test]
+async fn a_question_that_may_be_of_a_call_given_up_reaches_no_other_agent() {
+    let upstream = upstream(UpstreamConfig {
+        command: good(),
+        era: EraPreference::Legacy,
+        isolation: UpstreamIsolation::Tenant,
+        ask: vec![ClientCapability::Elicitation],
+        ..UpstreamConfig::default()
+    });
+    let (ann, cancel) = (
+        Arc::new(Agreeable {
+            is_undecided: true,
+            ..Agreeable::default()
+        }),
+        CancellationToken::new(),
+    );
+    let leaving = tokio::spawn({
+        let (upstream, ann, cancel) = (upstream.clone(), ann.clone(), cancel.clone());
+        async move { call_as(&upstream, "ann", "inquire", Some(ann), &cancel).await }
+    });
+    while ann.asked.load(Ordering::SeqCst) == 0 {
+        assert!(!leaving.is_finished(), "it asks first");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    cancel.cancel();
+    let left = leaving.await.expect("it does not panic");
+    assert!(left.is_err(), "{left:?}");
+    let bob = Arc::new(Agreeable::default());
+    let mut heard = Vec::new();
+    for _ in 0..2 {
+        let token = CancellationToken::new();
+        let answer = call_as(&upstream, "bob", "inquire", Some(bob.clone()), &token).await;
+        let answer: Value = serde_json::from_str(answer.expect("an answer").get()).expect("JSON");
+        let action = answer["structuredContent"]["action"].clone();
+        heard.push((action, bob.asked.load(Ordering::SeqCst)));
+    }
+    assert_eq!(heard, [(json!("none"), 0), (json!("accept"), 1)]);
 }
