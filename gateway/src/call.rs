@@ -153,7 +153,7 @@ async fn stages(
         .idempotency_key
         .filter(|_| is_keyed(request, &input))
     {
-        match keyed::begin(&call, &input, key).boxed().await? {
+        match keyed::begin(&call, tool, &input, key).boxed().await? {
             KeyedStart::Runs(keyed) => record.set_keyed(keyed),
             KeyedStart::Answered(result) => return Ok(CallOutcome::Complete(*result)),
         }

@@ -49,7 +49,7 @@ const REASONS: [(&str, FailureCode, &str); 15] = [
     (
         "done_before",
         FailureCode::Conflict,
-        "The write with this [idempotency key](approvals.md#repeat-a-write-safely) was made, and its result is not kept.",
+        "The write with this [idempotency key](approvals.md#repeat-a-write-safely) was made, and its result is not kept, or has the form of another version.",
     ),
     (
         "idempotency_key_reused",

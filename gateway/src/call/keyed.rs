@@ -15,6 +15,7 @@ use super::{
     target::{TargetRequest, ToolCall, collection::CollectionRequest},
 };
 use crate::{
+    catalogue::CatalogueTool,
     codes::FailureCode,
     cursor::{CursorCipher, CursorScope},
     identity::now_ms,
@@ -41,6 +42,8 @@ pub(super) enum KeyedStart {
 pub(super) struct KeyedCall {
     state: Arc<GatewayState>,
     key: Arc<CallKey>,
+    /// The digest of the output schema by which its caller reads the result.
+    output: Arc<str>,
     bound: Arc<CursorScope>,
     /// The end of its lease, as the state has it and by the clock of this process.
     lease_ms: i64,
@@ -63,11 +66,16 @@ struct KeptResult {
     structured: Option<String>,
     is_error: bool,
     meta: Vec<(String, String)>,
+    /// The digest of the output schema that its caller knew; results of before have none.
+    #[serde(default)]
+    output: Option<String>,
 }
 
-/// Begins a write. One that was begun with the same key is not run again, whatever became of it.
+/// Begins a write. One that was begun with the same key is not run again, whatever became of it. `tool` is the one that was
+/// called, in its version.
 pub(super) async fn begin(
     call: &ToolCall<'_>,
+    tool: &CatalogueTool,
     input: &CheckedInput<'_>,
     key: &str,
 ) -> Result<KeyedStart, CallError> {
@@ -97,6 +105,7 @@ pub(super) async fn begin(
             &format!("{} {}", key.tool, key.key),
         )
         .into(),
+        output: output_digest(tool).into(),
         key: key.into(),
     };
     let request = request(call, input);
@@ -111,10 +120,19 @@ pub(super) async fn begin(
         BegunCall::First => Ok(KeyedStart::Runs(keyed)),
         BegunCall::Done(sealed) => {
             let kept = sealed.and_then(|sealed| keyed.open(call.gateway.cursors(), &sealed));
-            kept.map(|kept| KeyedStart::Answered(kept.into())).ok_or_else(|| {
-                let message = "The first call with this idempotency key made the write; its result was not kept. Read the record.";
-                conflict("done_before", message)
-            })
+            let message = match kept {
+                Some(kept) if kept.output.as_deref().is_none_or(|it| it == &*keyed.output) => {
+                    return Ok(KeyedStart::Answered(kept.into_result().into()));
+                }
+                Some(_) => {
+                    "The first call with this idempotency key made the write; its result is one of another version of the tool. \
+                     Read the record."
+                }
+                None => {
+                    "The first call with this idempotency key made the write; its result was not kept. Read the record."
+                }
+            };
+            Err(conflict("done_before", message))
         }
         BegunCall::Running => Err(CallError {
             reason: Some("in_progress".to_owned()),
@@ -141,6 +159,11 @@ pub(super) async fn begin(
             Err(CallError::new(FailureCode::RateLimited, message).retry_after_ms(60_000))
         }
     }
+}
+
+fn output_digest(tool: &CatalogueTool) -> String {
+    let schema = tool.tool.output_schema.as_ref();
+    digest(&[schema.map_or("", |schema| schema.as_json())])
 }
 
 /// Returns the digest of the request, which is the same for the same arguments in any order.
@@ -231,6 +254,7 @@ impl KeyedCall {
             meta: meta
                 .map(|(name, value)| (name.to_string(), value.clone()))
                 .collect(),
+            output: Some(self.output.to_string()),
         };
         let kept = serde_json::to_string(&kept).expect("plain data");
         // One that is too long is not kept, and that it was made is.
@@ -238,18 +262,23 @@ impl KeyedCall {
         CallEnd::Ended(CallReplyStatus::Done, sealed)
     }
 
-    fn open(&self, cursors: &CursorCipher, sealed: &str) -> Option<ToolResult> {
+    fn open(&self, cursors: &CursorCipher, sealed: &str) -> Option<KeptResult> {
         let kept = cursors.open_sealed(&self.bound, sealed)?;
-        let kept: KeptResult = serde_json::from_str(&kept).ok()?;
-        let content = match (kept.text, kept.blocks) {
+        serde_json::from_str(&kept).ok()
+    }
+}
+
+impl KeptResult {
+    fn into_result(self) -> ToolResult {
+        let content = match (self.text, self.blocks) {
             (_, Some(blocks)) => CallContent::Blocks(blocks),
             (text, None) => CallContent::Text(text.unwrap_or_default()),
         };
-        let mut result = ToolResult::from_content(content, kept.structured, kept.is_error);
-        let meta = kept.meta.into_iter();
+        let mut result = ToolResult::from_content(content, self.structured, self.is_error);
+        let meta = self.meta.into_iter();
         result.meta = meta.map(|(name, value)| (name.into(), value)).collect();
         result.meta.push((REPLAYED.into(), "true".to_owned()));
-        Some(result)
+        result
     }
 }
 

@@ -96,6 +96,36 @@ async fn an_update_goes_on_when_its_column_has_another_name() {
     assert_eq!(code(&refused), "invalid_arguments", "{refused}");
 }
 
+/// A write is one write in all versions, and its result has the form of one of them.
+#[tokio::test]
+async fn a_kept_result_is_no_answer_where_results_have_another_form() {
+    let house = house();
+    let (gateway, ann, _) = begin(&house);
+    rename(&house, &["--keep"]);
+    let create = async |endpoint: String, column: &str| {
+        let client = Modern::with_key(endpoint, &ann);
+        let params = json!({
+            "name": "create_airport",
+            "arguments": {"iata": "AAA", "name": "New", "country": "IS", column: 7},
+            "_meta": {"dev.weir/idempotency-key": "k1"},
+        });
+        client.ask("tools/call", params).await.result().clone()
+    };
+    let old = || gateway.url();
+    let first = create(old(), "elevation_ft").await;
+    assert_eq!(first["isError"], false, "{first}");
+    let again = create(old(), "elevation_ft").await;
+    assert_eq!(again["_meta"]["dev.weir/replayed"], true, "{again}");
+    let endpoint = gateway.contract_url("airports@2");
+    let other = create(endpoint, "elevation_feet").await;
+    assert_eq!(
+        other["structuredContent"]["reason"], "done_before",
+        "{other}"
+    );
+    let csv = std::fs::read_to_string(house.path().join("data/airports.csv")).expect("read");
+    assert_eq!(csv.matches("AAA,").count(), 1, "{csv}");
+}
+
 #[tokio::test]
 async fn a_tool_under_its_old_name_takes_from_the_same_rate_and_is_recorded_as_hidden() {
     let house = house();
