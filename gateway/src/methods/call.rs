@@ -8,8 +8,8 @@ use weir_admission::ApartTurn;
 use super::{
     CallChannel, McpCall, RequestScope,
     blocks::lowered,
-    complete, item, list,
-    meta::{ReceiptMeta, write_meta},
+    complete, item,
+    meta::{ReceiptMeta, write_meta, write_server},
     request::CallSubject,
     resources,
     rounds::{QuestionChannel, ask_and_resume},
@@ -304,7 +304,7 @@ impl McpCall<'_> {
             answer.string("requestState", state);
         }
         if let Some(listing) = listing {
-            list::write_server(&mut answer, &listing.server);
+            write_server(&mut answer, &listing.server);
         }
         answer.finish()
     }

@@ -1,6 +1,6 @@
 //! `completion/complete`: limited and counted, and no more: it is asked with every key that a person presses.
 
-use super::{McpCall, RequestScope, item, list};
+use super::{McpCall, RequestScope, item, meta};
 use crate::{
     call::{CallRequest, ErrorForm, complete},
     catalogue::CatalogueViewer,
@@ -45,7 +45,7 @@ pub(super) async fn answer(
         .catalogue
         .listing(&scope.endpoint, CatalogueViewer::Caller(&scope.caller));
     if let Some(listing) = listing.filter(|_| call.version.is_modern()) {
-        list::write_server(&mut result, &listing.server);
+        meta::write_server(&mut result, &listing.server);
     }
     result.finish()
 }

@@ -1,6 +1,6 @@
 //! `server/discover`: what this endpoint is and speaks, cacheable.
 
-use super::{McpRequest, RequestScope, capabilities, list};
+use super::{McpRequest, RequestScope, capabilities, list, meta};
 use crate::{
     catalogue::CatalogueListing,
     wire::{ProtocolVersion, ResultWriter},
@@ -24,6 +24,6 @@ pub(super) fn answer(
         result.string("instructions", instructions);
     }
     list::write_cache(&mut result, scope);
-    list::write_server(&mut result, &listing.server);
+    meta::write_server(&mut result, &listing.server);
     result.finish()
 }

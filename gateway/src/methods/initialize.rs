@@ -1,6 +1,6 @@
 //! `initialize`: the legacy handshake.
 
-use super::{McpRequest, RequestScope, capabilities, list::write_server_info};
+use super::{McpRequest, RequestScope, capabilities, meta::write_server_info};
 use crate::{
     catalogue::CatalogueListing,
     wire::{ProtocolVersion, RequestParams, ResultWriter, RpcError, raw},

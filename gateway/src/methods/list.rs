@@ -4,11 +4,11 @@ use std::borrow::Cow;
 
 use serde_json::value::RawValue;
 
-use super::{McpRequest, RequestScope};
+use super::{McpRequest, RequestScope, meta::write_server};
 use crate::{
     call::knows_tasks,
-    catalogue::{BadCursor, CatalogueListing, ListShape, ListingPage, ServerInfo},
-    wire::{ProtocolVersion, RequestId, ResultWriter, RpcError, RpcMethod, key, raw, write_string},
+    catalogue::{BadCursor, CatalogueListing, ListShape, ListingPage},
+    wire::{ProtocolVersion, RequestId, ResultWriter, RpcError, RpcMethod, raw},
 };
 
 pub(super) fn answer(
@@ -100,35 +100,6 @@ pub(super) fn write_cache(result: &mut ResultWriter, scope: &RequestScope) {
             &scope.gateway.config().http.list_ttl_ms.to_string(),
         )
         .string("cacheScope", cache_scope);
-}
-
-/// Writes `_meta` with the endpoint's `serverInfo`, as on every modern result.
-pub(super) fn write_server(result: &mut ResultWriter, server: &ServerInfo) {
-    let meta = result.member("_meta");
-    meta.push(b'{');
-    write_server_member(meta, server);
-    meta.push(b'}');
-}
-
-/// Writes `serverInfo` alone, for a `_meta` that has other members.
-pub(super) fn write_server_member(meta: &mut Vec<u8>, server: &ServerInfo) {
-    meta.push(b'"');
-    meta.extend_from_slice(key::SERVER_INFO.as_bytes());
-    meta.extend_from_slice(b"\":");
-    write_server_info(meta, server, true);
-}
-
-/// Writes the server. Older clients know no title.
-pub(super) fn write_server_info(out: &mut Vec<u8>, server: &ServerInfo, with_title: bool) {
-    out.extend_from_slice(br#"{"name":"#);
-    write_string(out, &server.name);
-    if let (Some(title), true) = (&server.title, with_title) {
-        out.extend_from_slice(br#","title":"#);
-        write_string(out, title);
-    }
-    out.extend_from_slice(br#","version":"#);
-    write_string(out, &server.version);
-    out.push(b'}');
 }
 
 pub(super) fn shape(version: ProtocolVersion) -> ListShape {

@@ -5,11 +5,10 @@ use std::io::Write as _;
 
 use weir_audit::AuditReceipt;
 
-use super::list;
 use crate::{
     call::RECEIPT,
-    catalogue::CatalogueListing,
-    wire::{ResultWriter, write_string},
+    catalogue::{CatalogueListing, ServerInfo},
+    wire::{ResultWriter, key, write_string},
 };
 
 /// The key of the mark that a completed write could not be recorded.
@@ -48,8 +47,37 @@ pub(super) fn write_meta<'m>(
         meta.push(b',');
     }
     match listing {
-        Some(listing) => list::write_server_member(meta, &listing.server),
+        Some(listing) => write_server_member(meta, &listing.server),
         None => drop(meta.pop()),
     }
     meta.push(b'}');
+}
+
+/// Writes `_meta` with the endpoint's `serverInfo`, as on every modern result.
+pub(super) fn write_server(result: &mut ResultWriter, server: &ServerInfo) {
+    let meta = result.member("_meta");
+    meta.push(b'{');
+    write_server_member(meta, server);
+    meta.push(b'}');
+}
+
+/// Writes `serverInfo` alone, for a `_meta` that has other members.
+fn write_server_member(meta: &mut Vec<u8>, server: &ServerInfo) {
+    meta.push(b'"');
+    meta.extend_from_slice(key::SERVER_INFO.as_bytes());
+    meta.extend_from_slice(b"\":");
+    write_server_info(meta, server, true);
+}
+
+/// Writes the server. Older clients know no title.
+pub(super) fn write_server_info(out: &mut Vec<u8>, server: &ServerInfo, with_title: bool) {
+    out.extend_from_slice(br#"{"name":"#);
+    write_string(out, &server.name);
+    if let (Some(title), true) = (&server.title, with_title) {
+        out.extend_from_slice(br#","title":"#);
+        write_string(out, title);
+    }
+    out.extend_from_slice(br#","version":"#);
+    write_string(out, &server.version);
+    out.push(b'}');
 }

@@ -13,7 +13,7 @@ use weir_state::StateError;
 use super::{
     CallChannel, McpCall, McpRequest, RequestScope,
     call::{McpAnswer, lacks},
-    list,
+    meta::write_server,
 };
 use crate::{
     call::{MissingCapability, knows_tasks},
@@ -142,7 +142,7 @@ fn created(
     let mut result = ResultWriter::new(&call.id, 384);
     result.string("resultType", "task");
     write(&mut result, task.id(), &task.seen());
-    list::write_server(&mut result, &listing.server);
+    write_server(&mut result, &listing.server);
     Ok(result.finish().into())
 }
 
@@ -152,7 +152,7 @@ pub(super) fn get(scope: &RequestScope, request: &McpRequest<'_>) -> Result<Vec<
     let mut result = ResultWriter::new(&request.id, 512);
     result.string("resultType", "complete");
     write_detailed(&mut result, task.id(), &seen);
-    list::write_server(&mut result, &scope.listing()?.server);
+    write_server(&mut result, &scope.listing()?.server);
     Ok(result.finish())
 }
 
@@ -176,7 +176,7 @@ pub(super) fn cancel(scope: &RequestScope, request: &McpRequest<'_>) -> Result<V
 fn acknowledged(scope: &RequestScope, request: &McpRequest<'_>) -> Result<Vec<u8>, RpcError> {
     let mut result = ResultWriter::new(&request.id, 128);
     result.string("resultType", "complete");
-    list::write_server(&mut result, &scope.listing()?.server);
+    write_server(&mut result, &scope.listing()?.server);
     Ok(result.finish())
 }
 
@@ -262,7 +262,7 @@ async fn ask_elsewhere(
             }
         }
     }
-    list::write_server(&mut result, &scope.listing()?.server);
+    write_server(&mut result, &scope.listing()?.server);
     Ok(result.finish())
 }
 
