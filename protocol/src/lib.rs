@@ -6,7 +6,6 @@
 
 mod answer;
 mod error;
-mod id;
 mod level;
 mod message;
 mod method;
@@ -20,9 +19,10 @@ pub use answer::{
     write_string,
 };
 pub use error::RpcError;
-pub use id::RequestId;
 pub use level::LogLevel;
-pub use message::{BATCH_MAX, MalformedMessage, MessageBody, RpcMessage, RpcResponse, request_id};
+pub use message::{
+    BATCH_MAX, MalformedMessage, MessageBody, RequestId, RpcMessage, RpcResponse, request_id,
+};
 pub use method::RpcMethod;
 pub use params::{GivenParams, RequestMeta, RequestParams, is_idempotency_key, log_level};
 pub use version::ProtocolVersion;

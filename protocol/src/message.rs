@@ -8,7 +8,7 @@ use serde::{
 };
 use serde_json::{error::Category, value::RawValue};
 
-use super::{GivenParams, RequestId, RpcError, raw};
+use super::{GivenParams, RpcError, raw};
 
 /// Messages in one batch (2025-03-26 only).
 pub const BATCH_MAX: usize = 64;
@@ -48,6 +48,10 @@ pub struct RpcResponse<'a> {
     /// The result, or the error object.
     pub outcome: Result<&'a RawValue, &'a RawValue>,
 }
+
+/// The id of a request: a string or an integer, echoed byte for byte. It is the raw JSON text, quotes included.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RequestId<'a>(Cow<'a, str>);
 
 /// The fault of a message, and its id if that could be read.
 #[derive(Debug)]
@@ -194,6 +198,38 @@ impl<'a, P: Into<GivenParams<'a>>> MessageEnvelope<'a, P> {
                 params: self.params.into(),
             },
         })
+    }
+}
+
+impl<'a> RequestId<'a> {
+    /// A longer id is refused: ids in flight are kept, so they need a bound.
+    pub const LENGTH_MAX: usize = 1024;
+
+    /// Reads an id; `None` for anything but a string or an integer, since `null` is not an id.
+    pub fn read(value: &'a RawValue) -> Option<Self> {
+        (raw::is_integer(value) || raw::string(value).is_some())
+            .then(|| Self(Cow::Borrowed(value.get())))
+    }
+
+    /// Returns the id as it was written, quotes included.
+    pub fn as_json(&self) -> &str {
+        &self.0
+    }
+
+    /// Copies the id if it is borrowed.
+    pub fn into_owned(self) -> RequestId<'static> {
+        RequestId(Cow::Owned(self.0.into_owned()))
+    }
+
+    /// Returns a key that is equal for equal ids however they are escaped; `1` and `"1"` stay apart.
+    pub fn key(&self) -> Box<str> {
+        if !self.0.contains('\\') {
+            return self.0.as_ref().into();
+        }
+        match serde_json::from_str::<String>(&self.0) {
+            Ok(text) => serde_json::Value::String(text).to_string().into(),
+            Err(_) => self.0.as_ref().into(),
+        }
     }
 }
 
