@@ -13,7 +13,7 @@ use wasmtime::component::InstancePre;
 use weir_admission::{ConcurrencyLimiter, FailureBackoff};
 
 use crate::{
-    AdapterFailure, FailureCounts, PluginRuntime, PluginStatus, ToolDefinitions,
+    AdapterFailure, FailureCounts, PluginRuntime, PluginStatus, RecentCalls, ToolDefinitions,
     bindings::v0_1::exports::weir::plugin::{about, collections, items, summaries, tools},
     engine::EngineSize,
     guest::{GuestProfile, GuestState},
@@ -24,11 +24,12 @@ use crate::{
 
 pub(crate) mod about_text;
 mod deferred;
-mod recent;
 
 pub(crate) use about_text::PluginDescription;
 pub(crate) use deferred::DeferredCode;
-pub(crate) use recent::OutcomeWindow;
+
+/// The highest bit of an [`OutcomeWindow`], which stays once so many calls have ended.
+const WINDOW_FULL: u64 = 1 << 63;
 
 /// One plugin over its builds. Its generation is swapped whole; calls in flight keep the one they began with.
 pub(crate) struct LoadedPlugin {
@@ -136,6 +137,11 @@ pub(crate) struct PluginCounters {
     memory_peak_bytes: AtomicUsize,
 }
 
+/// How the last calls of one build ended: whether it fails now, not whether it ever did. One bit for each call, the latest
+/// lowest, set if it failed; a further bit above them says where they begin.
+#[derive(Debug)]
+pub(crate) struct OutcomeWindow(AtomicU64);
+
 impl LoadedPlugin {
     pub(crate) fn new(generation: PluginGeneration) -> Self {
         Self {
@@ -216,6 +222,37 @@ impl PluginCounters {
     }
 }
 
+impl Default for OutcomeWindow {
+    fn default() -> Self {
+        Self(AtomicU64::new(1))
+    }
+}
+
+impl OutcomeWindow {
+    /// Counts a call that has come back. Calls in which the plugin had no part do not count.
+    pub(crate) fn ended<T>(&self, result: &Result<T, AdapterFailure>) {
+        let failed = match result {
+            Ok(_) | Err(AdapterFailure::Guest(_)) => 0,
+            Err(
+                AdapterFailure::Failed(_) | AdapterFailure::OverLimit(_) | AdapterFailure::Timeout,
+            ) => 1,
+            Err(_) => return,
+        };
+        let next = |bits: u64| Some((bits << 1) | failed | (bits & WINDOW_FULL));
+        let _ = self
+            .0
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, next);
+    }
+
+    pub(crate) fn counted(&self) -> RecentCalls {
+        let bits = self.0.load(Ordering::Relaxed);
+        RecentCalls {
+            calls: bits.ilog2(),
+            failed: bits.count_ones() - 1,
+        }
+    }
+}
+
 impl PluginGeneration {
     pub(crate) fn status(&self) -> PluginStatus {
         PluginStatus {
@@ -258,5 +295,30 @@ impl PluginGeneration {
             .adapters
             .iter()
             .any(|provided| provided.name == adapter)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_sixty_three_are_counted() {
+        let latest = OutcomeWindow::default();
+        let counted = || (latest.counted().calls, latest.counted().failed);
+        assert_eq!(counted(), (0, 0));
+        for _ in 0..40 {
+            latest.ended::<()>(&Err(AdapterFailure::Timeout));
+        }
+        latest.ended::<()>(&Err(AdapterFailure::Cancelled));
+        assert_eq!(counted(), (40, 40));
+        for _ in 0..40 {
+            latest.ended(&Ok(()));
+        }
+        assert_eq!(counted(), (63, 23));
+        for _ in 0..40 {
+            latest.ended(&Ok(()));
+        }
+        assert_eq!(counted(), (63, 0));
     }
 }
