@@ -12,7 +12,7 @@ use std::{
 use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
-use wasmtime::UpdateDeadline;
+use wasmtime::{ResourceLimiter, UpdateDeadline};
 use wasmtime_wasi::{ResourceTable, WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
 use weir_connections::{
     ConnectionHandle, ConnectionRegistry, http::TraceContext, index::IndexStore, mask,
@@ -21,19 +21,18 @@ use weir_connections::{
 use crate::{CallContext, CallEvents, ConnectionGrant, config::PluginLimits, tools::Gate};
 
 mod log_budget;
-mod memory;
 mod meter;
 
 pub(crate) use log_budget::{LINE_BYTES, LogBudget};
 pub(crate) use meter::GuestMeter;
-
-use memory::MemoryLimit;
 
 /// Works that one call may ask for, and the length of each.
 const LATER_MAX: usize = 4;
 const LATER_BYTES_MAX: usize = 4_096;
 /// The bound on streams and clocks of WASI's that an instance may have open, since they take the host's memory.
 const RESOURCES_MAX: usize = 10_000;
+/// The bound on the elements of one table of an instance.
+const TABLE_ELEMENTS_MAX: usize = 40_000;
 
 /// The state that all instances of one plugin share. Grants are data: every host function begins by checking them.
 pub(crate) struct GuestProfile {
@@ -273,6 +272,63 @@ impl GuestCall {
             events.progress(report.done, report.total, &report.message);
         }
         self.cancel = None;
+    }
+}
+
+/// Bounds the memory of one instance, over all its memories and tables.
+pub(crate) struct MemoryLimit {
+    max: usize,
+    used: usize,
+    refused: bool,
+}
+
+impl MemoryLimit {
+    pub(crate) fn new(max: usize) -> Self {
+        Self {
+            max,
+            used: 0,
+            refused: false,
+        }
+    }
+
+    /// Returns the bytes of linear memory that the instance holds.
+    pub(crate) fn used(&self) -> usize {
+        self.used
+    }
+
+    pub(crate) fn max(&self) -> usize {
+        self.max
+    }
+
+    /// Returns `true` once the guest was refused more memory: a trap after that most likely comes from it.
+    pub(crate) fn refused(&self) -> bool {
+        self.refused
+    }
+}
+
+impl ResourceLimiter for MemoryLimit {
+    fn memory_growing(
+        &mut self,
+        current: usize,
+        desired: usize,
+        _maximum: Option<usize>,
+    ) -> wasmtime::Result<bool> {
+        let used = self.used.saturating_add(desired.saturating_sub(current));
+        if used > self.max {
+            self.refused = true;
+            return Ok(false);
+        }
+        self.used = used;
+        Ok(true)
+    }
+
+    fn table_growing(
+        &mut self,
+        _current: usize,
+        desired: usize,
+        _maximum: Option<usize>,
+    ) -> wasmtime::Result<bool> {
+        Ok(desired <= TABLE_ELEMENTS_MAX)
     }
 }
 
