@@ -5,7 +5,6 @@ mod grant;
 mod keys;
 mod secret;
 mod tokens;
-mod uses;
 
 use std::{
     collections::HashSet,
@@ -25,15 +24,14 @@ use weir_state::{GatewayState, KeyRow, SharedClock, StateError};
 
 pub use failures::{ClaimedHolder, IdentityFailure, IdentityFailures, RefusedCredential};
 pub use grant::{AccessList, CallQuota, CallerGrant, CatalogueAccess, Rate};
-pub use keys::KeyLimits;
+pub use keys::{KeyLimits, UseCount};
 pub use secret::{MintedSecret, RequestCredential, SecretKind, admin_matches};
 pub use tokens::{
     IdClaims, IdTokenVerifier, PresentedToken, RequestProof, TokenFault, TokenHolder,
     TokenResource, TokenVerifier, WRITE_SCOPE, holder_name,
 };
-pub use uses::UseCount;
 
-use self::{keys::KeyTable, uses::UsedKeys};
+use self::keys::{KeyTable, UsedKeys};
 use crate::config;
 
 /// The resolved identity of one request.
