@@ -5,7 +5,6 @@ mod connect;
 pub(crate) mod connections;
 mod elsewhere;
 mod forms;
-mod head_timer;
 mod legacy;
 mod llms;
 pub(crate) mod metrics;

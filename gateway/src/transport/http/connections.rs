@@ -1,26 +1,33 @@
 //! Connections: accepted within bounds, with timeouts against slow clients, and drained at the end.
 
 mod files;
-pub(super) mod seats;
+mod seats;
 
 use std::{
     convert::Infallible,
     future::Future,
     net::SocketAddr,
-    pin::pin,
+    pin::{Pin, pin},
     sync::Arc,
+    task::{Context, Poll, ready},
     time::{Duration, Instant},
 };
 
 use axum::response::Response;
-use hyper::{Request, body::Incoming, server::conn::http1, service::Service};
+use hyper::{
+    Request,
+    body::Incoming,
+    rt::{Sleep, Timer},
+    server::conn::http1,
+    service::Service,
+};
 use hyper_util::rt::TokioIo;
+use parking_lot::Mutex;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 pub(crate) use self::files::connections_within_limit;
 use self::seats::{ConnectionSeat, SeatTable};
-use super::head_timer::HeadTimer;
 use crate::telemetry::{GatewayMetrics, metrics::LossReason};
 
 /// The bound on the head of a request, and on the bytes that are read ahead on a connection.
@@ -264,6 +271,98 @@ impl<'m> LossLog<'m> {
                 "{why}"
             );
             (self.unlogged, self.logged) = (0, Some(Instant::now()));
+        }
+    }
+}
+
+/// The timer of the runtime that all waits of a connection share.
+type HeadClock = Arc<Mutex<Pin<Box<tokio::time::Sleep>>>>;
+
+/// The time that the head of a request may take. hyper sets a timer anew for each request and drops it when the head is
+/// there: the waits of one connection, which follow one another, are all one timer of the runtime, which is moved only when
+/// it rings. It knows when the connection waits for a head.
+struct HeadTimer {
+    seat: Arc<ConnectionSeat>,
+    clock: HeadClock,
+    /// The end of the first wait, until that has begun.
+    first: Mutex<Option<Instant>>,
+}
+
+struct HeadDeadline {
+    deadline: Instant,
+    clock: HeadClock,
+    seat: Arc<ConnectionSeat>,
+}
+
+impl HeadTimer {
+    /// Creates a timer. The first wait lasts no longer than `first`, and no later one is shorter.
+    fn new(seat: Arc<ConnectionSeat>, first: Duration) -> Self {
+        Self {
+            seat,
+            clock: Arc::new(Mutex::new(Box::pin(tokio::time::sleep(first)))),
+            first: Mutex::new(Some(Instant::now() + first)),
+        }
+    }
+}
+
+impl Timer for HeadTimer {
+    fn sleep(&self, duration: Duration) -> Pin<Box<dyn Sleep>> {
+        self.sleep_until(Instant::now() + duration)
+    }
+
+    fn sleep_until(&self, deadline: Instant) -> Pin<Box<dyn Sleep>> {
+        let first = self.first.lock().take();
+        self.seat.set_waiting(true);
+        Box::pin(HeadDeadline {
+            deadline: first.map_or(deadline, |first| first.min(deadline)),
+            clock: self.clock.clone(),
+            seat: self.seat.clone(),
+        })
+    }
+}
+
+impl Drop for HeadDeadline {
+    fn drop(&mut self) {
+        self.seat.set_waiting(false);
+    }
+}
+
+impl Future for HeadDeadline {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let mut clock = self.clock.lock();
+        let deadline = self.deadline.into();
+        loop {
+            ready!(clock.as_mut().poll(context));
+            if clock.deadline() >= deadline {
+                return Poll::Ready(());
+            }
+            // The clock rang for an earlier request.
+            clock.as_mut().reset(deadline);
+        }
+    }
+}
+
+impl Sleep for HeadDeadline {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The first wait is the short one; each later one lasts as long as it was asked for.
+    #[tokio::test]
+    async fn one_clock_serves_one_wait_after_another() {
+        let short = Duration::from_millis(20);
+        let (taking, _) = SeatTable::new(1, 1).take(([127, 0, 0, 1], 1).into()).await;
+        let timer = HeadTimer::new(taking.seat.clone(), short);
+        let mut answered = timer.sleep(short * 100);
+        assert!(futures::poll!(answered.as_mut()).is_pending());
+        answered.await;
+        for wait in [short * 3, short] {
+            let began = Instant::now();
+            timer.sleep(wait).await;
+            assert!(began.elapsed() >= wait);
         }
     }
 }

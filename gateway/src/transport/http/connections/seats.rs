@@ -26,8 +26,8 @@ const LOOK_AGAIN: Duration = Duration::from_millis(50);
 const FIRST_MOMENT: Duration = Duration::from_millis(250);
 
 /// One connection.
-pub(in crate::transport::http) struct ConnectionSeat {
-    pub(in crate::transport::http) peer: SocketAddr,
+pub(super) struct ConnectionSeat {
+    pub(super) peer: SocketAddr,
     number: u64,
     opened: Instant,
     is_known: AtomicBool,
@@ -39,7 +39,7 @@ pub(in crate::transport::http) struct ConnectionSeat {
     closed: CancellationToken,
 }
 
-pub(in crate::transport::http) struct SeatTable {
+pub(super) struct SeatTable {
     connections_max: usize,
     /// The most connections of one address without a known key.
     address_connections_max: usize,
@@ -56,48 +56,48 @@ struct TakenSeats {
 }
 
 /// A place that is given back when it is dropped.
-pub(in crate::transport::http) struct SeatGuard {
+pub(super) struct SeatGuard {
     seats: Arc<SeatTable>,
-    pub(in crate::transport::http) seat: Arc<ConnectionSeat>,
+    pub(super) seat: Arc<ConnectionSeat>,
 }
 
 impl ConnectionSeat {
-    pub(in crate::transport::http) fn set_known(&self) {
+    pub(super) fn set_known(&self) {
         if !self.is_known.load(Ordering::Relaxed) {
             self.is_known.store(true, Ordering::Relaxed);
         }
     }
 
-    pub(in crate::transport::http) fn set_yielding(&self, is_yielding: bool) {
+    pub(super) fn set_yielding(&self, is_yielding: bool) {
         if self.is_yielding.load(Ordering::Relaxed) != is_yielding {
             self.is_yielding.store(is_yielding, Ordering::Relaxed);
         }
     }
 
     /// Notes that the head of a request is waited for, or has come.
-    pub(in crate::transport::http) fn set_waiting(&self, is_waiting: bool) {
+    pub(super) fn set_waiting(&self, is_waiting: bool) {
         self.is_waiting.store(is_waiting, Ordering::Relaxed);
     }
 
     /// Notes that the rest of a body is waited for, or has come.
-    pub(in crate::transport::http) fn set_sending(&self, is_sending: bool) {
+    pub(super) fn set_sending(&self, is_sending: bool) {
         self.is_sending.store(is_sending, Ordering::Relaxed);
     }
 
     /// Asks the connection to end, whatever it does.
-    pub(in crate::transport::http) fn close(&self) {
+    pub(super) fn close(&self) {
         self.is_known.store(false, Ordering::Relaxed);
         self.leave.cancel();
         self.closed.cancel();
     }
 
     /// Returns when the connection has to give way.
-    pub(in crate::transport::http) async fn left(&self) {
+    pub(super) async fn left(&self) {
         self.leave.cancelled().await;
     }
 
     /// Returns when the connection has to end, whatever it does.
-    pub(in crate::transport::http) async fn closed(&self) {
+    pub(super) async fn closed(&self) {
         self.closed.cancelled().await;
     }
 
@@ -109,7 +109,7 @@ impl ConnectionSeat {
         self.is_known.load(Ordering::Relaxed)
     }
 
-    pub(in crate::transport::http) fn may_leave(&self) -> bool {
+    pub(super) fn may_leave(&self) -> bool {
         let is_set = |flag: &AtomicBool| flag.load(Ordering::Relaxed);
         self.is_waiting()
             || is_set(&self.is_sending)
@@ -119,10 +119,7 @@ impl ConnectionSeat {
 }
 
 impl SeatTable {
-    pub(in crate::transport::http) fn new(
-        connections_max: usize,
-        address_connections_max: usize,
-    ) -> Arc<Self> {
+    pub(super) fn new(connections_max: usize, address_connections_max: usize) -> Arc<Self> {
         Arc::new(Self {
             connections_max: connections_max.max(1),
             address_connections_max: address_connections_max.max(1),
@@ -132,10 +129,7 @@ impl SeatTable {
     }
 
     /// Takes a place for a new connection, and returns how many had to give way. Where none may, the new one waits.
-    pub(in crate::transport::http) async fn take(
-        self: &Arc<Self>,
-        peer: SocketAddr,
-    ) -> (SeatGuard, usize) {
+    pub(super) async fn take(self: &Arc<Self>, peer: SocketAddr) -> (SeatGuard, usize) {
         loop {
             let freed = self.freed.notified();
             if let Some(taken) = self.try_take(peer) {
