@@ -1,7 +1,6 @@
 //! Holds all that is published: each tool by its name, and the prepared bytes of every listing.
 
 mod endpoint;
-mod input_checks;
 mod item;
 mod kept;
 mod listing;
@@ -21,7 +20,6 @@ use std::{
 
 use ahash::RandomState;
 pub use endpoint::CatalogueEndpoint;
-use input_checks::KeptChecks;
 use item::CatalogueItems;
 pub use item::{
     CatalogueItem, ItemKind, ItemPlugin, ItemSource, ItemTarget, LinkedPage, RecordLookup,
@@ -40,6 +38,7 @@ pub use search::{CALL_TOOL, CatalogueSearch, FIND_TOOLS};
 use sha2::{Digest as _, Sha256};
 use target::HostCollections;
 pub use target::{CollectionTool, PluginTool, RelatedCollection, ToolTarget, UpstreamTool};
+use tool::KeptChecks;
 pub use tool::{CatalogueTool, TaskSupport, shown_time};
 use versions::touched;
 use view::ServedView;

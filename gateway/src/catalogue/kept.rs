@@ -15,7 +15,7 @@ use weir_contracts::{
 };
 
 use super::{
-    CatalogueListing, CatalogueTool, ServerInfo, input_checks::KeptChecks, target::HostCollections,
+    CatalogueListing, CatalogueTool, ServerInfo, target::HostCollections, tool::KeptChecks,
 };
 use crate::identity::{CallerIdentity, now_ms};
 
