@@ -25,8 +25,8 @@ pub use item::{
     CatalogueItem, ItemKind, ItemPlugin, ItemSource, ItemTarget, LinkedPage, RecordLookup,
     write_entry,
 };
-pub use kept::{AgentPins, CallShim, KeptContract};
-use kept::{PinnedVersions, ServedVersion};
+use kept::ServedVersion;
+pub use kept::{CallShim, KeptContract};
 pub use listing::{
     BadCursor, CatalogueListing, ListShape, ListingPage, ListingPages, ServerInfo, after,
     cursor_after,
@@ -40,7 +40,8 @@ use target::HostCollections;
 pub use target::{CollectionTool, PluginTool, RelatedCollection, ToolTarget, UpstreamTool};
 use tool::KeptChecks;
 pub use tool::{CatalogueTool, TaskSupport, shown_time};
-use versions::touched;
+pub use versions::AgentPins;
+use versions::{PinnedVersions, touched};
 use view::ServedView;
 use weir_contracts::{CompiledContract, mirror::MirroredArgument};
 use weir_policy::PolicyJudge;

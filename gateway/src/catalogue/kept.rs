@@ -1,12 +1,8 @@
-//! Versions that are served beside the live one, and the agents that are pinned to one.
+//! Prepares versions that are served beside the live one.
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    sync::Arc,
-};
+use std::{collections::HashMap, sync::Arc};
 
 use ahash::RandomState;
-use sha2::{Digest as _, Sha256};
 use weir_contracts::{
     CompiledContract,
     compile::result_arm,
@@ -17,7 +13,7 @@ use weir_contracts::{
 use super::{
     CatalogueListing, CatalogueTool, ServerInfo, target::HostCollections, tool::KeptChecks,
 };
-use crate::identity::{CallerIdentity, now_ms};
+use crate::identity::now_ms;
 
 /// A version that is served beside the live one.
 #[derive(Debug)]
@@ -32,66 +28,6 @@ impl KeptContract {
     /// Returns `true` if its last day is over. `now_ms` is in milliseconds since the Unix epoch.
     pub fn has_ended(&self, now_ms: i64) -> bool {
         self.sunset_ms.is_some_and(|sunset| sunset <= now_ms)
-    }
-}
-
-/// The major versions that agents are pinned to.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub struct AgentPins {
-    by_agent: HashMap<Box<str>, PinnedVersions, RandomState>,
-}
-
-/// The versions to which one agent is pinned.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct PinnedVersions {
-    majors: BTreeMap<Box<str>, u32>,
-    pub(super) digest: [u8; 32],
-}
-
-impl AgentPins {
-    /// Collects pins: agent, contract, major version.
-    pub fn new<'p>(pins: impl Iterator<Item = (&'p str, &'p str, u32)>) -> Self {
-        let mut majors: BTreeMap<&str, BTreeMap<Box<str>, u32>> = BTreeMap::new();
-        for (agent, contract, major) in pins {
-            majors
-                .entry(agent)
-                .or_default()
-                .insert(contract.into(), major);
-        }
-        let of_agent = |(agent, majors): (&str, BTreeMap<Box<str>, u32>)| {
-            let text = serde_json::to_vec(&majors).expect("plain data");
-            let digest = Sha256::digest(text).into();
-            (agent.into(), PinnedVersions { majors, digest })
-        };
-        Self {
-            by_agent: majors.into_iter().map(of_agent).collect(),
-        }
-    }
-
-    pub(super) fn find(&self, caller: &CallerIdentity) -> Option<&PinnedVersions> {
-        match self.by_agent.is_empty() {
-            true => None,
-            false => self.by_agent.get(&*caller.agent),
-        }
-    }
-
-    pub(super) fn add_to(&self, digest: &mut Sha256) {
-        let mut each: Vec<_> = self.by_agent.iter().collect();
-        each.sort_by_key(|(agent, _)| *agent);
-        for (agent, pinned) in each {
-            digest.update(agent.as_bytes());
-            digest.update(pinned.digest);
-        }
-    }
-}
-
-impl PinnedVersions {
-    pub(super) fn major(&self, contract: &str) -> Option<u32> {
-        self.majors.get(contract).copied()
-    }
-
-    pub(super) fn all(&self) -> impl Iterator<Item = (&str, u32)> {
-        self.majors.iter().map(|(name, major)| (&**name, *major))
     }
 }
 

@@ -1,14 +1,79 @@
 //! The catalogue of callers that are pinned to a version or name one.
 
-use std::{collections::HashSet, sync::Arc};
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    sync::Arc,
+};
 
+use ahash::RandomState;
+use sha2::{Digest as _, Sha256};
 use weir_contracts::CompiledContract;
 
 use super::{
-    AgentPins, CatalogueEndpoint, CatalogueListing, CatalogueTool, CatalogueViewer, KeptContract,
-    PinnedVersions, ServedVersion, ServerInfo, ToolCatalogue, item::CatalogueItems, view,
+    CatalogueEndpoint, CatalogueListing, CatalogueTool, CatalogueViewer, KeptContract,
+    ServedVersion, ServerInfo, ToolCatalogue, item::CatalogueItems, view,
 };
-use crate::identity::now_ms;
+use crate::identity::{CallerIdentity, now_ms};
+
+/// The major versions that agents are pinned to.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct AgentPins {
+    by_agent: HashMap<Box<str>, PinnedVersions, RandomState>,
+}
+
+/// The versions to which one agent is pinned.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct PinnedVersions {
+    majors: BTreeMap<Box<str>, u32>,
+    pub(super) digest: [u8; 32],
+}
+
+impl AgentPins {
+    /// Collects pins: agent, contract, major version.
+    pub fn new<'p>(pins: impl Iterator<Item = (&'p str, &'p str, u32)>) -> Self {
+        let mut majors: BTreeMap<&str, BTreeMap<Box<str>, u32>> = BTreeMap::new();
+        for (agent, contract, major) in pins {
+            majors
+                .entry(agent)
+                .or_default()
+                .insert(contract.into(), major);
+        }
+        let of_agent = |(agent, majors): (&str, BTreeMap<Box<str>, u32>)| {
+            let text = serde_json::to_vec(&majors).expect("plain data");
+            let digest = Sha256::digest(text).into();
+            (agent.into(), PinnedVersions { majors, digest })
+        };
+        Self {
+            by_agent: majors.into_iter().map(of_agent).collect(),
+        }
+    }
+
+    pub(super) fn find(&self, caller: &CallerIdentity) -> Option<&PinnedVersions> {
+        match self.by_agent.is_empty() {
+            true => None,
+            false => self.by_agent.get(&*caller.agent),
+        }
+    }
+
+    pub(super) fn add_to(&self, digest: &mut Sha256) {
+        let mut each: Vec<_> = self.by_agent.iter().collect();
+        each.sort_by_key(|(agent, _)| *agent);
+        for (agent, pinned) in each {
+            digest.update(agent.as_bytes());
+            digest.update(pinned.digest);
+        }
+    }
+}
+
+impl PinnedVersions {
+    pub(super) fn major(&self, contract: &str) -> Option<u32> {
+        self.majors.get(contract).copied()
+    }
+
+    pub(super) fn all(&self) -> impl Iterator<Item = (&str, u32)> {
+        self.majors.iter().map(|(name, major)| (&**name, *major))
+    }
+}
 
 impl ToolCatalogue {
     /// Returns the same catalogue with versions beside the live ones, and with the pins of agents.
