@@ -26,9 +26,7 @@ use std::{panic::AssertUnwindSafe, sync::Arc, time::Instant};
 use futures::FutureExt;
 
 pub use self::arguments::{ParamHeaders, decoded};
-pub use self::asking::{
-    CallerInteraction, CallerResponses, CapabilityFallback, TASKS, knows_tasks,
-};
+pub use self::asking::{CallerInteraction, CallerResponses, CapabilityFallback};
 pub use self::complete::complete;
 pub use self::error::{CallError, ErrorForm, MissingCapability};
 use self::heavy::CheckTurn;
@@ -39,7 +37,7 @@ pub use self::policy::{PolicyDecision, PolicyOutcome};
 pub use self::record::CallReceipt;
 use self::record::CallRecord;
 pub(crate) use self::record::TRIAL;
-pub use self::request::{CallOutcome, CallRequest, IncompleteCall};
+pub use self::request::{CallOutcome, CallRequest, IncompleteCall, TASKS, knows_tasks};
 pub use self::result::{CallContent, InputRequired, RECEIPT, ToolResult};
 pub use self::search::{SearchDispatch, searched, unknown};
 use self::target::ToolCall;

@@ -19,8 +19,6 @@ use crate::{
 const ANSWER_WITHIN_MS: i64 = 60 * 60 * 1_000;
 const REQUESTS_MAX: usize = 16;
 const ELICITATION: &str = "elicitation/create";
-/// The extension for calls that outlive their request.
-pub const TASKS: &str = "io.modelcontextprotocol/tasks";
 
 /// The questions that a caller can be asked, and its answers.
 #[derive(Clone, Copy, Debug, Default)]
@@ -312,13 +310,6 @@ pub(super) fn can_answer(capabilities: Option<&str>, method: &str, params: Optio
     stated
         .zip(needs(method, params))
         .is_some_and(|(stated, needed)| can(&stated, needed))
-}
-
-/// Returns whether a caller says that it can follow a call that has become a task. `capabilities`: JSON.
-pub fn knows_tasks(capabilities: Option<&str>) -> bool {
-    let stated = capabilities.filter(|stated| stated.contains(TASKS));
-    let stated = stated.and_then(|stated| serde_json::from_str::<Value>(stated).ok());
-    stated.is_some_and(|stated| stated["extensions"][TASKS].is_object())
 }
 
 /// Returns the capability, and its mode, that a client needs for a question.

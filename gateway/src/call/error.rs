@@ -7,7 +7,7 @@ use weir_plugin_host::{AdapterFailure, BoundReached, GuestError};
 use weir_schema::validate::{ErrorContent, InvalidArguments};
 use weir_text::shorten;
 
-use super::{PolicyDecision, ToolResult, asking::TASKS};
+use super::{PolicyDecision, ToolResult, request::TASKS};
 use crate::codes::FailureCode;
 
 /// Characters of what an answer breaks of its own promise.

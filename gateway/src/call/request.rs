@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use weir_connections::http::TraceContext;
 use weir_plugin_host::CallEvents;
@@ -11,6 +12,9 @@ use super::{
     ParamHeaders, ToolResult,
 };
 use crate::{limits::RateCharge, snapshot::CatalogueSnapshot};
+
+/// The extension for calls that outlive their request.
+pub const TASKS: &str = "io.modelcontextprotocol/tasks";
 
 /// One call as any transport and any era asks for it.
 #[derive(Clone)]
@@ -139,4 +143,11 @@ impl CallOutcome {
             }
         }
     }
+}
+
+/// Returns whether a caller says that it can follow a call that has become a task. `capabilities`: JSON.
+pub fn knows_tasks(capabilities: Option<&str>) -> bool {
+    let stated = capabilities.filter(|stated| stated.contains(TASKS));
+    let stated = stated.and_then(|stated| serde_json::from_str::<Value>(stated).ok());
+    stated.is_some_and(|stated| stated["extensions"][TASKS].is_object())
 }
