@@ -436,23 +436,7 @@ pub const NAMED_FIELD: &[FormKey] = &[
 ];
 
 /// The further keys of a field of the form itself: where it goes.
-pub const FORM_FIELD: &[FormKey] = &[
-    key(
-        "column",
-        NAME,
-        "The column it goes to; without it the one of its name.",
-    ),
-    key(
-        "match",
-        KeyValue::Word(COMPARISONS),
-        "How the column is compared with it, in a query; equals without it.",
-    ),
-    key(
-        "param",
-        NAME,
-        "The parameter it goes to, instead of a column.",
-    ),
-];
+pub const FORM_FIELD: &[FormKey] = &[FIELD_COLUMN, FIELD_MATCH, FIELD_PARAM];
 
 /// The keys of a field that the agent neither sees nor sets.
 pub const BOUND_FIELD: &[FormKey] = &[
@@ -472,23 +456,26 @@ pub const BOUND_FIELD: &[FormKey] = &[
         KeyValue::Any,
         "The constant that is the value, instead of `from`.",
     ),
-    key(
-        "column",
-        NAME,
-        "The column it goes to; without it the one of its name.",
-    ),
-    key(
-        "match",
-        KeyValue::Word(COMPARISONS),
-        "How the column is compared with it, in a query; equals without it.",
-    ),
-    key(
-        "param",
-        NAME,
-        "The parameter it goes to, instead of a column.",
-    ),
+    FIELD_COLUMN,
+    FIELD_MATCH,
+    FIELD_PARAM,
 ];
 
+const FIELD_COLUMN: FormKey = key(
+    "column",
+    NAME,
+    "The column it goes to; without it the one of its name.",
+);
+const FIELD_MATCH: FormKey = key(
+    "match",
+    KeyValue::Word(COMPARISONS),
+    "How the column is compared with it, in a query; equals without it.",
+);
+const FIELD_PARAM: FormKey = key(
+    "param",
+    NAME,
+    "The parameter it goes to, instead of a column.",
+);
 const CHOICES: FormKey = key(
     "choices",
     KeyValue::PartList(FormPart::Choice),
