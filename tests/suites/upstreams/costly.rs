@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, fs, time::Duration};
 
 use futures::future::join_all;
 use serde_json::{Map, Value, json};
-use weir_tests::{Gateway, Modern, strangers::hostile, within};
+use weir_tests::{Gateway, House, Modern, strangers::hostile, within};
 
 use super::{code, house, listed, names, show, text, trusted};
 
@@ -43,6 +43,15 @@ fn recursive(arms: usize) -> Value {
     let arm = |number: usize| json!({ "type": "object", "required": [format!("r{number}")], "properties": { "n": { "$ref": "#/$defs/node" } } });
     let arms: Vec<Value> = (0..arms).map(arm).collect();
     json!({ "type": "object", "properties": { "a": { "$ref": "#/$defs/node" } }, "$defs": { "node": { "oneOf": arms } } })
+}
+
+/// Returns a house whose server has these tools.
+fn with_tools(tools: &Value) -> House {
+    let house = house(&[]);
+    let file = house.path().join("tools.json");
+    fs::write(&file, tools.to_string()).expect("the tools");
+    let lists = hostile(&["lists", &file.display().to_string()]);
+    house.config(&trusted("up", &lists))
 }
 
 /// Searches find the tools that are served alone, with calls that are bounded as others are, and a list for clients that follow
@@ -140,11 +149,7 @@ async fn the_memory_of_large_answers_that_are_refused_is_given_back() {
     let tools = json!({ "tools": [{
         "name": "objects", "description": "Does it.", "inputSchema": { "type": "object" }, "outputSchema": output,
     }] });
-    let house = house(&[]);
-    let file = house.path().join("tools.json");
-    fs::write(&file, tools.to_string()).expect("the tools");
-    let lists = hostile(&["lists", &file.display().to_string()]);
-    let house = house.config(&trusted("up", &lists));
+    let house = with_tools(&tools);
     let gateway = house.serve();
     let client = Modern::new(gateway.url());
     listed(&client, "up_objects").await;
@@ -163,4 +168,27 @@ async fn the_memory_of_large_answers_that_are_refused_is_given_back() {
         gateway.own_memory_kb() < before + (150 << 10)
     })
     .await;
+}
+
+/// The validator gives each fault a copy of its place, and the caller makes the names in it up.
+#[tokio::test]
+async fn a_long_name_before_many_faults_takes_little_memory() {
+    let arm = |names: [&str; 4]| json!({ "type": "object", "required": names });
+    let (one, other) = (arm(["a", "b", "c", "d"]), arm(["e", "f", "g", "h"]));
+    let items = json!({ "anyOf": [one, other, { "type": "string" }] });
+    let labels =
+        json!({ "type": "object", "additionalProperties": { "type": "array", "items": items } });
+    let input = json!({ "type": "object", "properties": { "labels": labels } });
+    let tool = json!({ "name": "tag", "description": "Does it.", "inputSchema": input });
+    let house = with_tools(&json!({ "tools": [tool] }));
+    let gateway = house.serve();
+    let client = Modern::new(gateway.url());
+    listed(&client, "up_tag").await;
+
+    let labels = json!({ ("n".repeat(100_000)): vec![json!({}); 2_000] });
+    let refused = client.call("up_tag", json!({ "labels": labels })).await;
+    assert_eq!(code(&refused), "invalid_arguments");
+    let bytes = refused.to_string().len();
+    assert!(bytes < 1 << 20, "{bytes} bytes");
+    gateway.stayed_within_a_gigabyte();
 }
