@@ -2,6 +2,7 @@
 //! it runs.
 
 mod c;
+mod imports;
 mod javascript;
 mod python;
 mod rust;

@@ -1,6 +1,9 @@
 //! `weir plugin check` fails where an agent would.
 
-use std::{fs, os::unix::fs::PermissionsExt as _};
+use std::{
+    fs,
+    os::unix::fs::{PermissionsExt as _, symlink},
+};
 
 use weir_tests::{Modern, gateway::read_output, place};
 
@@ -155,6 +158,87 @@ fn a_fault_in_javascript_has_its_file_and_line() {
     desk.succeed("lines", &["plugin", "build"]);
     let (_, out, _) = desk.run("lines", &["plugin", "check", "--once"]);
     assert!(!out.contains("build:"), "{out}");
+}
+
+/// An import that cannot be made says what to do: a package in CommonJS alone, one that is not installed, a part of Node.
+#[test]
+fn an_import_in_javascript_that_cannot_be_made_says_what_to_do() {
+    let desk = Desk::new("importing");
+    let folder = desk.begin("importing", "js", "tools");
+    let modules = folder.join("node_modules");
+    let shared = fs::read_link(&modules).expect("the link to what is installed");
+    fs::remove_file(&modules).expect("the link to what is installed");
+    fs::create_dir_all(modules.join("old")).expect("a package");
+    for entry in fs::read_dir(shared).expect("what is installed") {
+        let entry = entry.expect("a package");
+        symlink(entry.path(), modules.join(entry.file_name())).expect("a link in a new folder");
+    }
+    for (file, text) in [
+        (
+            "node_modules/old/package.json",
+            r#"{"name": "old", "main": "index.js"}"#,
+        ),
+        (
+            "node_modules/old/index.js",
+            "exports.greet = () => \"hello\";\n",
+        ),
+        ("older.js", "module.exports = { greet: () => \"hello\" };\n"),
+        ("words.js", "export const words = [];\n"),
+        ("words.json", "{\"a\": 1}\n"),
+    ] {
+        fs::write(folder.join(file), text).expect("a file is written");
+    }
+    let source = fs::read_to_string(folder.join("plugin.js")).expect("a source");
+    let bundle = "npx esbuild node_modules/old/index.js --bundle --format=esm --outfile=old.js\n\n\
+         and write `import it from \"./old.js\"`";
+    let own = "older.js is an ES module: write `import` in place of `require`";
+    for (import, expected) in [
+        ("import { greet } from \"old\";", bundle),
+        ("import old from \"old\";", bundle),
+        ("import \"old\";", bundle),
+        ("import older from \"./older.js\";", own),
+        (
+            "const old = require(\"old\");",
+            "plugin.js is an ES module: write `import` in place of `require`",
+        ),
+        (
+            "import none from \"no-such-package/inner.js\";",
+            "plugin.js imports `no-such-package/inner.js`, which is not in node_modules: run `npm install no-such-package`",
+        ),
+        (
+            "import { readFileSync } from \"node:fs\";",
+            "plugin.js imports `node:fs`, which is a part of Node",
+        ),
+        (
+            "import { none } from \"./none.js\";",
+            "plugin.js imports `./none.js`, and there is no such file",
+        ),
+        (
+            "import { none } from \"./words.js\";",
+            "words.js does not export `none`",
+        ),
+        (
+            "import words from \"./words.json\";",
+            "words.json is no JavaScript",
+        ),
+        (
+            "await new Promise(() => undefined);",
+            "an `await` outside of functions waits for something that never comes",
+        ),
+    ] {
+        fs::write(folder.join("plugin.js"), format!("{import}\n{source}"))
+            .expect("the source is written");
+        let (code, _, err) = desk.run("importing", &["plugin", "build"]);
+        assert_eq!(code, 1, "{import}: {err}");
+        assert!(err.contains(expected), "{import}: {err}");
+        assert!(!err.contains("filesystem module"), "{import}: {err}");
+    }
+    fs::remove_file(folder.join("plugin.js")).expect("the source");
+    let (code, _, err) = desk.run("importing", &["plugin", "build"]);
+    assert!(
+        code == 1 && err.contains("plugin.js does not exist"),
+        "{err}"
+    );
 }
 
 /// Plugins in Rust share what they have in common, unless their author says where to build.

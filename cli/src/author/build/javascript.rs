@@ -4,7 +4,7 @@ use std::{fs, path::PathBuf};
 
 use anyhow::{Context as _, bail};
 
-use super::{PluginProject, command, ended, run, run_and_read, work, world};
+use super::{PluginProject, command, ended, imports, run, run_and_read, work, world};
 
 /// Imports the plugin and looks for its exports, while the component is made.
 const ENTRY: &str = include_str!("entry.js");
@@ -63,7 +63,10 @@ pub(super) fn build(folder: &PluginProject) -> anyhow::Result<PathBuf> {
     let (status, written) = run_and_read(&mut componentize, INSTALL_NODE)?;
     if !status.success() {
         if let Some(error) = authors_error(&written) {
-            bail!("{error}");
+            bail!(
+                "{}",
+                imports::explain(&folder.path, &error).unwrap_or(error)
+            );
         }
         eprint!("{written}");
         bail!("{}", ended(&componentize, status));
@@ -75,12 +78,16 @@ pub(super) fn build(folder: &PluginProject) -> anyhow::Result<PathBuf> {
 /// Returns an error that was raised while the plugin's modules were read, with the places in the author's own files.
 fn authors_error(written: &str) -> Option<String> {
     const FRAME: &str = "    at ";
+    const NEVER: &str = "blocking on a promise resulted in a dead lock";
     const OTHERS: [&str; 3] = [
         "/sdk/weir.js:",
         "/sdk/globals.js:",
         "/.weir/build/entry.js:",
     ];
     let (_, error) = written.split_once("Failed to evaluate user JavaScript module: ")?;
+    if error.contains(NEVER) {
+        return Some("an `await` outside of functions waits for something that never comes: nothing wakes a plugin".to_owned());
+    }
     // The message names what was done with the module before the module's own error.
     let error = error
         .split_once(" module")
@@ -119,7 +126,7 @@ mod tests {
         assert_eq!(
             authors_error(waits).as_deref(),
             Some(
-                "Failed to finish JavaScript module evaluation: Error blocking on a promise resulted in a dead lock"
+                "an `await` outside of functions waits for something that never comes: nothing wakes a plugin"
             )
         );
         assert_eq!(authors_error("Error: no such world\n"), None);
