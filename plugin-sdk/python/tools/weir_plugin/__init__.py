@@ -153,13 +153,13 @@ class Tool:
     def __init__(self, function, name, title, description, requests, hints, task=False):
         _refuse_other_than_functions(function)
         self.function, self.requests = function, requests
-        self.__doc__ = function.__doc__
+        self.__name__, self.__doc__ = function.__name__, function.__doc__
         docs = schema.Docs(function.__doc__)
         hinted = _hinted(function)
         self.context, self.parameters = None, []
         for parameter in inspect.signature(function).parameters.values():
             if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-                raise TypeError(f"{function.__name__}: `*{parameter.name}` has no schema; name each parameter")
+                raise TypeError(f"{function.__name__}: `*{parameter.name}` has no schema; name each parameter{_of_decorator(function)}")
             if parameter.kind is parameter.POSITIONAL_ONLY:
                 raise TypeError(f"{function.__name__}: `{parameter.name}` is given by its name; leave the `/` out")
             hint = hinted.get(parameter.name, parameter.annotation)
@@ -168,6 +168,8 @@ class Tool:
                     raise TypeError(f"{function.__name__}: `{parameter.name}` is a second context: a tool has one; leave it out")
                 self.context = parameter.name
                 continue
+            if hint is parameter.empty and parameter.name in ("self", "cls"):
+                raise TypeError(f"{function.__name__}: a tool is a function outside of classes: leave `{parameter.name}` out")
             if hint is parameter.empty:
                 raise TypeError(f"{function.__name__}: `{parameter.name}` has no type; write `{parameter.name}: str`")
             self.parameters.append(
@@ -257,6 +259,13 @@ def _refuse_other_than_functions(function):
         raise TypeError(f"{function.__name__}: a tool answers once: `return` a list in place of each `yield`")
 
 
+def _of_decorator(function):
+    """The hint for a function whose parameters another decorator hides."""
+    parameters = inspect.signature(function).parameters.values()
+    hides = {parameter.kind for parameter in parameters} == {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
+    return ". If it is made by a decorator, write `@functools.wraps(…)` above it there" if hides else ""
+
+
 def _value_hint(returned):
     """The type of the value that a tool answers: that of an `Answer`, and without the questions that it may ask; None if there is none."""
     if returned in (None, type(None), Question):
@@ -320,6 +329,10 @@ def plugin(name, version, *tools):
         raise TypeError('a plugin has a name and a version: write `plugin("deploys", "0.1.0", deploy)`')
     by_name = {}
     for each in tools:
+        if isinstance(each, (list, tuple)):
+            raise TypeError('tools are given one after the other: write `plugin("deploys", "0.1.0", deploy, remove)`')
+        if isinstance(inspect.unwrap(each), Tool) and not isinstance(each, Tool):
+            raise TypeError(f"`{inspect.unwrap(each).__name__}` is a tool no more: write `@tool` above its other decorators")
         if not isinstance(each, Tool):
             raise TypeError(f"`{getattr(each, '__name__', each)}` is not a tool; write `@tool` above the function")
         if by_name.setdefault(each.definition["name"], each) is not each:
