@@ -67,6 +67,9 @@ export const optional = (type) => ({ ...typed(type, "what is optional"), optiona
 /** Refuses what is no type; a function that makes one is easily written without its parentheses. */
 const typed = (type, what) => {
   if (typeof type?.schema === "object") return type;
+  if (typeof type === "object" && type !== null && Object.values(type).some((each) => typeof each?.schema === "object")) {
+    throw new TypeError(`${what} is not a type; write \`record({ … })\``);
+  }
   const bare = { text, integer, number, boolean, date, datetime, anything };
   const holding = { choice, list, set, map, record, anyOf, optional };
   const meant = (of) => Object.keys(of).find((name) => of[name] === type);
@@ -136,7 +139,8 @@ const TITLE_MAX = 200;
  * that is too long for a title, the first sentence is one, if that is short enough.
  */
 export const tool = (given) => {
-  const { name, title, description, parameters = {}, returns, run, requests = [], task, ...hints } = given;
+  const { name, title, description, parameters = {}, returns, run, requests = [], task, ...hints } = given ?? {};
+  refuseOtherForms(given, name, { title, description }, parameters);
   refuseOtherThanFunctions(name, run);
   const known = ["readOnly", "destructive", "idempotent", "openWorld"];
   for (const hint of Object.keys(hints)) {
@@ -156,6 +160,18 @@ export const tool = (given) => {
   const cli = Object.entries(parameters).filter(([, type]) => Object.keys(type.cli).length > 0);
   if (cli.length > 0) definition.cli = { parameters: Object.fromEntries(cli.map(([of, type]) => [of, type.cli])) };
   return { definition, parameters, returns, run, requests };
+};
+
+/** Refuses what an author writes who takes a tool for something else: without a name nothing could be said of it. */
+const refuseOtherForms = (given, name, words, parameters) => {
+  const meant = typeof given === "string" ? given : "deploy";
+  if (typeof name !== "string") throw new TypeError(`a tool has a name: write \`tool({ name: "${meant}", … })\``);
+  for (const [what, text] of Object.entries(words)) {
+    if (text !== undefined && typeof text !== "string") throw new TypeError(`the ${what} of \`${name}\` is a text, and not ${shown(text)}`);
+  }
+  if (typeof parameters !== "object" || parameters === null || Array.isArray(parameters)) {
+    throw new TypeError(`the parameters of \`${name}\` have names: write \`parameters: { service: text() }\``);
+  }
 };
 
 /** What a call begins has ended when it returns: nothing could wake a function that waits. */
@@ -334,14 +350,6 @@ const recordOf = (thrown) => {
   return error("internal", "The tool failed; its operator finds the reason in the log.");
 };
 
-const textOf = (thrown) => {
-  try {
-    return `${thrown}`;
-  } catch {
-    return "what was thrown has no text";
-  }
-};
-
 /** How many functions a failure names, the innermost ones. */
 const FRAMES_MAX = 4;
 
@@ -349,7 +357,7 @@ const FRAMES_MAX = 4;
 const described = (thrown) => {
   const stack = typeof thrown?.stack === "string" ? thrown.stack.split("\n") : [];
   const frames = stack.filter((line) => /^\s+at /.test(line) && !/[ (]\/sdk\/(weir|globals)\.js:/.test(line) && !line.includes("(native)"));
-  return [textOf(thrown), ...frames.slice(0, FRAMES_MAX)].join("\n");
+  return [shown(thrown), ...frames.slice(0, FRAMES_MAX)].join("\n");
 };
 
 /** The type to write for a value that none was declared for. */
@@ -391,7 +399,7 @@ const written = ({ name }, value) => {
   try {
     return json(value) ?? fail("it is a function, or a symbol");
   } catch (error) {
-    const named = new TypeError(`what \`${name}\` returned is not JSON: ${error?.message ?? textOf(error)}`);
+    const named = new TypeError(`what \`${name}\` returned is not JSON: ${error?.message ?? shown(error)}`);
     // The place is that of the author's own function, where one has thrown.
     named.stack = error?.stack ?? named.stack;
     throw named;
