@@ -390,6 +390,7 @@ static bool refuse_nul(const weir_tool *tool, weir_call *call) {
 
 static bool run(const weir_tool *tool, weir_call *call, exports_weir_plugin_tools_answer_t *ret) {
     if (has_nul(call->arguments) || has_nul(call->resumed)) return refuse_nul(tool, call);
+    if (!tool->run) return fail_at_fault(tool, call, "` has no function: write `.run`");
     if (!tool->run(call)) {
         if (call->error->code.len) return false;
         return fail_at_fault(tool, call, "` returned false and refused nothing: return what `weir_refuse` does");

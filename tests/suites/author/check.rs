@@ -241,6 +241,38 @@ fn an_import_in_javascript_that_cannot_be_made_says_what_to_do() {
     );
 }
 
+/// The linker names what is not defined once for each use, and in its own words.
+#[test]
+fn what_a_plugin_in_c_does_not_define_is_named() {
+    let desk = Desk::new("undefined");
+    for (kind, from, to, expected) in [
+        (
+            "tools",
+            "weir_this_plugin =",
+            "other_plugin =",
+            "defines `weir_this_plugin`: write `const weir_plugin weir_this_plugin",
+        ),
+        (
+            "collection",
+            "bool exports_weir_plugin_collections_write(",
+            "bool other_write(",
+            "defines `exports_weir_plugin_collections_write`: the interface in sdk/adapter.h",
+        ),
+    ] {
+        let folder = desk.begin(kind, "c", kind);
+        let source = fs::read_to_string(folder.join("plugin.c")).expect("the template's");
+        assert!(source.contains(from), "{source}");
+        fs::write(folder.join("plugin.c"), source.replacen(from, to, 1))
+            .expect("the source is written");
+        let (code, _, err) = desk.run(kind, &["plugin", "build"]);
+        assert_eq!(code, 1, "{err}");
+        assert!(
+            err.contains(expected) && !err.contains("undefined symbol"),
+            "{err}"
+        );
+    }
+}
+
 /// Plugins in Rust share what they have in common, unless their author says where to build.
 #[test]
 fn plugins_in_rust_are_built_in_one_folder() {

@@ -23,6 +23,7 @@ const THROWN: Failing = &[
 const FORGOTTEN: Failing = &[
     ("leak", "returned false and refused nothing"),
     ("undeclared", "declares none"),
+    ("idle", "`idle` has no function: write `.run`"),
 ];
 
 /// A language, where its source lies, the tools that fail, and the source.
@@ -142,6 +143,7 @@ static const weir_tool TOOLS[] = {
     {.name = "undeclared", .read_only = WEIR_YES, .run = undeclared},
     {.name = "write", .requests = "\"sql\"", .run = write_row},
     {.name = "speak", .run = speak},
+    {.name = "idle"},
     {.name = "sum", .parameters = SUM, .returns = "{\"type\":\"object\"}", .run = sum},
     {0},
 };

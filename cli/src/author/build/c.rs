@@ -1,6 +1,7 @@
 //! C: clang for wasm32, and the linker that makes a component.
 
 use std::{
+    collections::BTreeSet,
     fs,
     path::{Path, PathBuf},
     process::Command,
@@ -8,7 +9,7 @@ use std::{
 
 use anyhow::{Context as _, bail};
 
-use super::{PluginProject, command, output, run, work, world};
+use super::{PluginProject, command, ended, output, run, run_and_read, work, world};
 
 const INSTALL_CLANG: &str = "apt install clang-19 wasi-libc libclang-rt-19-dev-wasm32    (or the WASI SDK, with WASI_SDK_PATH set)";
 const INSTALL_LINKER: &str =
@@ -50,8 +51,42 @@ pub(super) fn build(folder: &PluginProject) -> anyhow::Result<PathBuf> {
         .arg(&compiler.libraries)
         .arg("-lc")
         .arg(&compiler.builtins);
-    run(link.arg("-o").arg(&built), INSTALL_LINKER)?;
+    let (status, written) = run_and_read(link.arg("-o").arg(&built), INSTALL_LINKER)?;
+    if !status.success() {
+        if let Some(error) = undefined(&written) {
+            bail!("{error}");
+        }
+        eprint!("{written}");
+        bail!("{}", ended(&link, status));
+    }
+    eprint!("{written}");
     Ok(built)
+}
+
+/// Returns what no source defines, of the linker's words. It names each once for every use.
+fn undefined(written: &str) -> Option<String> {
+    let names: BTreeSet<&str> = written
+        .lines()
+        .filter_map(|line| Some(line.split_once("undefined symbol: ")?.1.trim()))
+        .collect();
+    if names.is_empty() {
+        return None;
+    }
+    let instead = if names.contains("weir_this_plugin") {
+        ": write `const weir_plugin weir_this_plugin = {\"deploys\", \"0.1.0\", TOOLS};` below the table of tools"
+    } else if names
+        .iter()
+        .any(|name| name.starts_with("exports_weir_plugin_"))
+    {
+        ": the interface in sdk/adapter.h names each function that a plugin exports"
+    } else {
+        ""
+    };
+    let names: Vec<&str> = names.into_iter().collect();
+    Some(format!(
+        "no source of this folder defines `{}`{instead}",
+        names.join("`, `")
+    ))
 }
 
 /// Returns every C file of the folder itself, and those of the SDK, in a fixed order, so that the same component comes
@@ -189,4 +224,25 @@ fn rust_tools(folder: &PluginProject) -> Option<PathBuf> {
 fn is_there(folder: &PluginProject, program: &str) -> bool {
     let mut version: Command = command(folder, program);
     output(version.arg("--version"), "").is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_defined_is_named_once() {
+        let line = "rust-lld: error: /a/sdk-weir.o: undefined symbol: weir_this_plugin\n";
+        let error = undefined(&line.repeat(5)).unwrap_or_default();
+        assert!(
+            error.starts_with("no source of this folder defines `weir_this_plugin`: write `const"),
+            "{error}"
+        );
+        let other = "wasm-ld: error: a.o: undefined symbol: two\nwasm-ld: error: a.o: undefined symbol: one\n";
+        assert_eq!(
+            undefined(other).as_deref(),
+            Some("no source of this folder defines `one`, `two`")
+        );
+        assert_eq!(undefined("error: unable to find library -lc\n"), None);
+    }
 }
