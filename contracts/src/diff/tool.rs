@@ -1,5 +1,7 @@
 //! Tools as clients see them: which were added and removed, their texts, annotations and schemas.
 
+mod output;
+
 use std::{
     borrow::Cow,
     collections::{BTreeSet, HashMap},
@@ -7,10 +9,10 @@ use std::{
 
 use serde_json::{Map, Value, json};
 
+use self::output::{compare_listed_output, compare_outputs};
 use super::{DiffReport, ForeignChanges, SchemaSide, consent::awaits_consent, rule::ToolRule};
 use crate::{
     RawSchema,
-    compile::{error_arm, result_arm},
     contract::{CompiledContract, ContractTool, ToolAnnotations},
     json::push_pointer,
     name,
@@ -349,77 +351,6 @@ fn compare_inputs(old: &DiffTool<'_>, new: &DiffTool<'_>, report: &mut DiffRepor
     }
 }
 
-/// Compares whether lists describe the results, where their schema stayed the same.
-fn compare_listed_output(old: &DiffTool<'_>, new: &DiffTool<'_>, report: &mut DiffReport) {
-    let listed = |view: &DiffTool<'_>| {
-        view.further
-            .as_ref()
-            .map_or(view.output.is_some(), |it| it.published.1.is_some())
-    };
-    let kept =
-        (old.output == new.output && old.output.is_some()).then(|| (listed(old), listed(new)));
-    match kept {
-        Some((false, true)) => {
-            let reason = "results are described in lists now".to_owned();
-            let schema = new.output.as_deref().cloned().unwrap_or_default();
-            report.note(
-                ToolRule::OutputSchemaAdded,
-                Some(old.name),
-                "/outputSchema",
-                (Value::Null, schema),
-                reason,
-            );
-        }
-        Some((true, false)) => {
-            let reason = "results are no longer described in lists".to_owned();
-            let schema = old.output.as_deref().cloned().unwrap_or_default();
-            report.note(
-                ToolRule::OutputSchemaRemoved,
-                Some(old.name),
-                "/outputSchema",
-                (schema, Value::Null),
-                reason,
-            );
-        }
-        _ => {}
-    }
-}
-
-fn compare_outputs(old: &DiffTool<'_>, new: &DiffTool<'_>, report: &mut DiffReport) {
-    match (&old.output, &new.output) {
-        (None, None) => {}
-        (None, Some(schema)) => {
-            let reason = "results are described now".to_owned();
-            report.note(
-                ToolRule::OutputSchemaAdded,
-                Some(old.name),
-                "/outputSchema",
-                (Value::Null, schema.clone().into_owned()),
-                reason,
-            );
-        }
-        (Some(schema), None) => {
-            let reason = "results are no longer described".to_owned();
-            report.note(
-                ToolRule::OutputSchemaRemoved,
-                Some(old.name),
-                "/outputSchema",
-                (schema.clone().into_owned(), Value::Null),
-                reason,
-            );
-        }
-        (Some(was), Some(is)) if was == is => {
-            report.schemas(was, is, SchemaSide::Output, Some(old.name))
-        }
-        (Some(was), Some(is)) => report.schemas(
-            &result(was),
-            &result(is),
-            SchemaSide::Output,
-            Some(old.name),
-        ),
-    }
-}
-
 fn further(tool: &str, old: &ContractParts<'_>, new: &ContractParts<'_>, report: &mut DiffReport) {
     for (index, (hint, absent, _)) in HINTS.iter().enumerate() {
         let (was, is) = (old.stated[index], new.stated[index]);
@@ -492,26 +423,5 @@ fn members(
                 format!("{} changed", name::quoted(name)),
             );
         }
-    }
-}
-
-/// Returns the result arm of one of our output schemas; a schema from elsewhere stays as it is.
-fn result(schema: &Value) -> Value {
-    let arms = schema
-        .get("anyOf")
-        .and_then(Value::as_array)
-        .map(Vec::as_slice);
-    let Some([arm, error]) = arms else {
-        return schema.clone();
-    };
-    let frozen = error_arm();
-    let is_ours = ["properties", "required"]
-        .iter()
-        .all(|key| error.get(key) == frozen.get(key))
-        && error.as_object().is_some_and(|members| members.len() == 2)
-        && arm.is_object();
-    match is_ours {
-        true => result_arm(schema),
-        false => schema.clone(),
     }
 }

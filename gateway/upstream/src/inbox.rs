@@ -56,7 +56,7 @@ pub(crate) struct UpstreamInbox {
     /// The name of the server in the log.
     name: Arc<str>,
     waiting: Mutex<InboxState>,
-    /// Cancelled when the server no longer knows the session, or its questions can no longer be told apart: open requests may
+    /// Cancelled when the server no longer knows the session, or it is no longer clear what its questions are about: open requests may
     /// end in it, and no other is begun.
     forgotten: CancellationToken,
     ask: Vec<ClientCapability>,

@@ -13,6 +13,7 @@ mod dialect;
 mod mysql;
 mod native;
 mod operation;
+mod order;
 mod parameters;
 mod refusal;
 mod select;
