@@ -448,6 +448,39 @@ async fn a_tool_that_comes_back_is_compared_with_its_last_version() {
     until_version(&url, "2.1.0").await;
 }
 
+/// To go back to a version whose tool was removed since is no way around the gate either.
+#[tokio::test]
+async fn a_tool_that_a_rollback_brings_back_is_compared_with_its_last_version() {
+    let stricter = sample::CONTRACT.replace("max_length: 80", "max_length: 8");
+    let house = sample::house().file("contracts/airports.yaml", stricter);
+    let gateway = house.serve();
+    let url = gateway.contract_url("airports");
+    house.write("contracts/airports.yaml", sample::CONTRACT);
+    until_version(&url, "1.1.0").await;
+    let (rest, _) = sample::CONTRACT
+        .split_once("  - tool: create_airport")
+        .expect("its last tool");
+    house.write("contracts/airports.yaml", rest);
+    let (code, _, err) = house.publish(&held(&house).await);
+    assert_eq!(code, 0, "{err}");
+    until_version(&url, "2.0.0").await;
+
+    let last = house.json(&["contracts", "rollback", "airports", "--to", "1.1.0"]);
+    assert_eq!(last["class"], "compatible", "{last}");
+    let report = go_back(&house);
+    assert_eq!(report["class"], "breaking", "{report}");
+    let items = report["items"].as_array().expect("items");
+    let item = items.iter().find(|item| item["class"] == "breaking");
+    let reason = item.expect("a breaking item")["reason"].as_str();
+    assert!(
+        reason.is_some_and(
+            |reason| reason.ends_with(", compared with 1.1.0, the last version with this tool")
+        ),
+        "{reason:?}"
+    );
+    until_version(&url, "1.0.0").await;
+}
+
 #[tokio::test]
 async fn a_breaking_edit_and_a_deleted_file_stay_held_over_a_restart() {
     let house = sample::house();

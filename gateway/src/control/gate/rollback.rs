@@ -1,10 +1,7 @@
 //! Going back to an earlier version.
 
 use weir_audit::AdminAct;
-use weir_contracts::{
-    CompiledContract,
-    diff::{ContractDiff, diff},
-};
+use weir_contracts::{CompiledContract, diff::ContractDiff};
 use weir_state::StateError;
 
 use super::{
@@ -15,7 +12,8 @@ use crate::identity::now_ms;
 /// An earlier version, and the version that it would replace.
 pub(super) struct WayBack {
     target: CompiledContract,
-    /// The difference from the live version, or from the last one if the contract was retired.
+    /// The difference from the live version, or from the last one if the contract was retired. A tool that comes back is
+    /// compared with the last version that had it, as in a submission.
     pub(super) change: ContractDiff,
     /// The version that is live; `None` if the contract is retired.
     base: Option<String>,
@@ -83,7 +81,7 @@ impl Gate {
             .before(name, current)
             .await?
             .ok_or(StateError::Unknown("contract"))?;
-        let change = diff(&before, &target);
+        let change = self.compare(&before, &target).await?;
         Ok(WayBack {
             target,
             change,

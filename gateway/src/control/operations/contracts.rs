@@ -453,6 +453,7 @@ async fn find(control: &ControlPlane, name: &str, version: &str) -> OperationRes
 
 /// Returns the difference between two versions, and, where calls are kept, which of them the second would have refused
 /// (`impact`). A version that is not named is the live one, or the last one that was live of a contract that was retired.
+/// From that version the difference is the one that a rollback is agreed to by.
 pub async fn compare(
     control: &ControlPlane,
     name: &str,
@@ -462,6 +463,7 @@ pub async fn compare(
     let head = control.state().head(name).await?;
     // A retired contract is compared with its last version.
     let served = head.and_then(|head| head.live.or(head.last));
+    let is_served = from.is_none() || from == served;
     let side = async |asked: Option<String>| {
         let version = asked
             .or_else(|| served.clone())
@@ -469,7 +471,11 @@ pub async fn compare(
         read_contract(&find(control, name, &version).await?.artifact)
     };
     let (from, to) = (side(from).await?, side(to).await?);
-    let mut report = value(&diff(&from, &to));
+    let change = match is_served {
+        true => control.gate().compare(&from, &to).await?,
+        false => diff(&from, &to),
+    };
+    let mut report = value(&change);
     if let Some(impact) =
         impact(control.gateway(), control.state(), name, &inputs(Some(&to))).await?
     {
