@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use weir::control::gate::{ChangeClass, DraftStatus};
 
 use self::{
-    kept::{KeepOptions, print_kept},
+    kept::{KeepOptions, print_kept, print_lost},
     list::list,
 };
 use super::{
@@ -373,10 +373,11 @@ fn submitted(target: &AdminTarget, answer: &Value) -> Done {
     })
 }
 
-/// Returns the report of a draft with its effect on past calls, the document that it would become, and the findings of lint.
+/// Returns the report of a draft with its effect on past calls, the document that it would become, the findings of lint, and
+/// what keeping the live version would be.
 fn with_impact(report: &Value, draft: &Value) -> Value {
     let mut report = report.clone();
-    for member in ["impact", "document", "findings"] {
+    for member in ["impact", "document", "findings", "keeping"] {
         if let Some(report) = report.as_object_mut().filter(|_| !draft[member].is_null()) {
             report.insert(member.to_owned(), draft[member].clone());
         }
@@ -408,6 +409,7 @@ fn looked_at(target: &AdminTarget, report: &Value, command: &str) -> Done {
         println!("{report}");
     } else {
         print!("{}{}", what_comes(report), super::diff::text(report));
+        print_lost(&report["keeping"]);
         println!(
             "nothing is published yet; to agree, run:\n  {command} --fingerprint {}",
             cell(&report["fingerprint"])

@@ -16,6 +16,7 @@ use serde_json::{Map, Value};
 use weir_schema::{RawSchema, compare::normal};
 
 pub use self::steps::ShimConversion;
+use self::steps::compose;
 use crate::{
     compile::result_arm,
     contract::{CallTarget, CompiledContract, ContractTool, OfferTarget, ToolBinding},
@@ -118,6 +119,33 @@ impl VersionShim {
             format!("{tool} {}: {} ({})", item.path, item.reason, item.rule)
         });
         Err(worst.trim_start().to_owned())
+    }
+
+    /// Returns the shim that converts calls of `old` as this one does and then as `next`, which converts those of the version
+    /// that this one leads to. Whether it converts every call, [`fits`](Self::fits) says. The error names a step that cannot be
+    /// made.
+    pub fn compose(&self, old: &CompiledContract, next: &Self) -> Result<Self, String> {
+        let none = ToolShim::default();
+        let mut tools = BTreeMap::new();
+        for tool in &old.tools {
+            let between = self.new_name(&tool.name);
+            let steps = (self.tools.get(&tool.name), next.tools.get(between));
+            if steps == (None, None) {
+                continue;
+            }
+            let (first, second) = (steps.0.unwrap_or(&none), steps.1.unwrap_or(&none));
+            let name = next.new_name(between);
+            let composed = ToolShim {
+                name: (name != tool.name).then(|| name.to_owned()),
+                input: compose(&first.input, &second.input, SchemaSide::Input)?,
+                output: compose(&first.output, &second.output, SchemaSide::Output)?,
+            };
+            tools.insert(tool.name.clone(), composed);
+        }
+        Ok(Self {
+            tools,
+            undecided: self.undecided || next.undecided,
+        })
     }
 
     /// Returns the name of a tool of the old version in the new one.

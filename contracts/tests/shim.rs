@@ -162,6 +162,94 @@ fn where_the_difference_does_not_show_a_name_an_operator_says_it() {
     assert_eq!(shim.fits(&old, &new), Ok(()));
 }
 
+/// What leads to one version, and from there to the next, is one conversion with the steps of both.
+#[test]
+fn two_shims_are_one_that_converts_as_both_do() {
+    let shim = |steps: Value| VersionShim::read(&json!({ "tools": { "t": steps } }));
+    let first = shim(json!({
+        "input": [
+            { "rename": { "at": "/price", "to": "cost" } },
+            { "value": { "at": "/state", "from": "open", "to": "opened" } },
+            { "set": { "at": "/region", "value": { "code": "IS" } } },
+            { "rename": { "at": "/lines/*/sum", "to": "total" } },
+        ],
+        "output": [
+            { "rename": { "at": "/records/*/price", "to": "cost" } },
+            { "set": { "at": "/kind", "value": "old" } },
+        ],
+    }));
+    let second = VersionShim::read(&json!({ "tools": { "t": {
+        "name": "u",
+        "input": [
+            { "rename": { "at": "/cost", "to": "amount" } },
+            { "rename": { "at": "/state", "to": "status" } },
+            { "value": { "at": "/state", "from": "opened", "to": "is_open" } },
+            { "rename": { "at": "/region", "to": "area" } },
+            { "rename": { "at": "/region/code", "to": "iso" } },
+            { "rename": { "at": "/lines/*/total", "to": "sum" } },
+            { "set": { "at": "/unit", "value": "EUR" } },
+        ],
+        "output": [
+            { "rename": { "at": "/records", "to": "rows" } },
+            { "rename": { "at": "/records/*/cost", "to": "amount" } },
+            { "set": { "at": "/kind", "value": "middle" } },
+            { "set": { "at": "/next", "value": null } },
+        ],
+    } } }));
+    let (first, second) = (first.expect("a shim"), second.expect("a shim"));
+    let old = tool("input", json!({}), &[]);
+    let both = first.compose(&old, &second).expect("a shim");
+    assert_eq!(both.new_name("t"), "u");
+    let conversions = |shim: &VersionShim| shim.tools["t"].conversions().expect("a shim");
+    let (of_first, of_second) = (conversions(&first), conversions(&second));
+    let of_both = conversions(&both);
+
+    let arguments = json!({ "price": 7, "state": "open", "lines": [{ "sum": 1 }] });
+    let (mut at_once, mut in_turn) = (arguments.clone(), arguments);
+    of_first.0.up(&mut in_turn);
+    of_second.0.up(&mut in_turn);
+    of_both.0.up(&mut at_once);
+    let wanted = json!({
+        "amount": 7, "status": "is_open", "area": { "iso": "IS" }, "lines": [{ "sum": 1 }], "unit": "EUR",
+    });
+    assert_eq!((&at_once, &in_turn), (&wanted, &wanted), "{both:#?}");
+
+    let result = json!({ "rows": [{ "amount": 7 }] });
+    let (mut at_once, mut in_turn) = (result.clone(), result);
+    of_second.1.down(&mut in_turn);
+    of_first.1.down(&mut in_turn);
+    of_both.1.down(&mut at_once);
+    let wanted = json!({ "records": [{ "price": 7 }], "kind": "old", "next": null });
+    assert_eq!((&at_once, &in_turn), (&wanted, &wanted), "{both:#?}");
+}
+
+/// Neither difference shows the names, so that both steps are an operator's.
+#[test]
+fn a_shim_over_two_changes_fits_where_none_can_be_read_off() {
+    let named = |column: &str| {
+        contract(|file, shape| {
+            shape["fields"][1]["key"] = column.into();
+            file["collections"]["people"]["columns"][1] = column.into();
+            file["tools"][0]["fields"][1]["name"] = column.into();
+        })
+    };
+    let [first, second, third] = ["name", "xq", "weight"].map(named);
+    let renaming = |from: &str, to: &str| {
+        let shim = json!({ "tools": { "list": {
+            "input": [{ "rename": { "at": format!("/{from}"), "to": to } }],
+            "output": [{ "rename": { "at": format!("/records/*/{from}"), "to": to } }],
+        } } });
+        VersionShim::read(&shim).expect("a shim")
+    };
+    let (one, two) = (renaming("name", "xq"), renaming("xq", "weight"));
+    assert_eq!(one.fits(&first, &second), Ok(()));
+    assert_eq!(two.fits(&second, &third), Ok(()));
+    assert!(one.fits(&first, &third).is_err());
+    let both = one.compose(&first, &two).expect("a shim");
+    assert_eq!(both, renaming("name", "weight"));
+    assert_eq!(both.fits(&first, &third), Ok(()));
+}
+
 #[test]
 fn a_shim_that_does_not_do_says_why() {
     let old = contract(|_, _| {});

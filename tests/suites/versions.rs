@@ -10,6 +10,7 @@ use weir_tests::{
 
 use crate::sample;
 
+mod breaks;
 mod names;
 mod places;
 

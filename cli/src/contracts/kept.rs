@@ -64,3 +64,16 @@ pub(super) fn print_kept(kept: &Value) {
         print!("{}", table(&["KEPT", "BY", "UNTIL"], &rows));
     }
 }
+
+/// Prints the versions that are kept already, and whose calls no shim would convert after a draft is published.
+pub(super) fn print_lost(keeping: &Value) {
+    let next = keeping["beside"].as_array().into_iter().flatten();
+    for lost in next.filter(|next| next["shim"].is_null()) {
+        println!(
+            "version {}, which is kept, would lose its shim and go on with its own binding, unless --keep --shim FILE carries \
+             it on: {}",
+            cell(&lost["version"]),
+            cell(&lost["missing"])
+        );
+    }
+}

@@ -1,9 +1,12 @@
 //! The steps of a shim as a tree over the values of the old version: each step at its place.
 
+mod compose;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 
+pub(super) use self::compose::compose;
 use super::ShimStep;
 use crate::{diff::SchemaSide, name, validate};
 

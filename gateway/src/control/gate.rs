@@ -4,6 +4,7 @@
 //! relies on goes live; the rest waits as a draft, and its approval is bound to the fingerprint of exactly that change. The
 //! live version stays as it was published, byte for byte, whatever its file says by now.
 
+mod carried;
 mod drafts;
 mod history;
 mod kept;
@@ -37,6 +38,7 @@ use weir_contracts::{
 use weir_state::{GatewayState, KeptRow, LiveChange, StateError, VersionRow, VersionSource};
 
 pub use self::{
+    carried::NextShim,
     drafts::{DraftApproval, HeldDraft},
     kept::{KeepPreview, KeepVersion},
     live::LiveContract,
@@ -508,10 +510,12 @@ impl Gate {
         (draft, kept): (Option<&str>, Option<&KeptRow>),
     ) -> Result<(), GateError> {
         let subject = format!("{}@{}", row.contract, row.version);
+        let next = self.next_shims(contract, base, kept);
         let mut change = self.begin(Some(contract), on).await?;
         change
             .forget_kept(&row.contract, contract.version.major.into())
             .await?;
+        carried::carry(&mut change, contract, &next).await?;
         if let Some(kept) = kept {
             kept::keep(&mut change, kept).await?;
             let subject = format!("{}@{}", kept.contract, kept.version);

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { NOT_KEPT, readKeep } from "./keep-choice";
 
-const found = { version: "1.0.0", shim: {}, missing: null, needs_shim: false };
+const found = { version: "1.0.0", shim: {}, missing: null, needs_shim: false, beside: [] };
 const kept = { ...NOT_KEPT, isKept: true };
 
 test("a version is kept with its last day, and by the shim that was pasted", () => {

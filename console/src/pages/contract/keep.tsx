@@ -34,8 +34,20 @@ export function KeepFields({ keeping, choice, onChange }: KeepProps) {
           </details>
         </>
       )}
+      <LostShims keeping={keeping} />
     </fieldset>
   );
+}
+
+/** The versions that are kept already, and whose calls no shim would convert any more. */
+function LostShims({ keeping }: { keeping: KeepingView }) {
+  const lost = keeping.beside.filter((next) => next.shim == null);
+  return lost.map((next) => (
+    <p key={next.version} className="note warn small">
+      {next.version}, which is kept already, would lose its shim and go on with its own binding, unless another shim of {keeping.version} carries
+      it on: {next.missing}.
+    </p>
+  ));
 }
 
 export function LastDayField({ value, onChange }: { value: string; onChange: (value: string) => void }) {

@@ -49,6 +49,7 @@ impl Gate {
         let held = self
             .store_held(submission, contract, base, class, &fingerprint, &report)
             .await?;
+        self.warn_of_lost_shims(&held.draft, base, contract);
         Ok(HeldDraft {
             diff: Some(change),
             ..held

@@ -1,6 +1,6 @@
 //! Versions that stay served when a breaking change takes their place, and the agents that are pinned to one.
 
-use std::{collections::VecDeque, sync::Arc};
+use std::{collections::VecDeque, slice, sync::Arc};
 
 use weir_audit::AdminAct;
 use weir_contracts::{
@@ -9,7 +9,10 @@ use weir_contracts::{
 };
 use weir_state::{AgentPin, KeptRow, LiveChange, StateError};
 
-use super::{Gate, GateError, LiveContract, artifact};
+use super::{
+    Gate, GateError, LiveContract, artifact,
+    carried::{NextShim, going_on, next_shims, stored_shim_that_fits},
+};
 use crate::{
     catalogue::{AgentPins, KeptContract},
     control::policies::apart,
@@ -40,6 +43,10 @@ pub struct KeepPreview {
     pub shim: Result<VersionShim, String>,
     /// Whether it cannot be kept without a shim.
     pub needs_shim: bool,
+    /// What becomes of the versions that are kept already and have a shim, if this one has the shim that is suggested.
+    pub beside: Vec<NextShim>,
+    /// The revision of the contract that it is about.
+    revision: i64,
 }
 
 impl Gate {
@@ -50,24 +57,37 @@ impl Gate {
         base: Option<&str>,
         new: &CompiledContract,
     ) -> Option<Arc<KeepPreview>> {
-        let live = self.live().get(&new.name)?.contract.clone();
+        let current = self.live().get(&new.name)?.clone();
+        let live = &current.contract;
         let version = live.version.to_string();
         let is_breaking = live.version.major != new.version.major;
         if !is_breaking || base != Some(&*version) {
             return None;
         }
         let is_same = |(draft, preview): &(String, Arc<KeepPreview>)| {
-            (draft == id && preview.version == version).then(|| preview.clone())
+            let is_same = preview.version == version && preview.revision == current.revision;
+            (draft == id && is_same).then(|| preview.clone())
         };
         let known = self.keep_previews.lock().iter().find_map(is_same);
         if known.is_some() {
             return known;
         }
         // Others look meanwhile.
+        let (shim, beside) = apart(|| {
+            let shim = derived_shim(live, new);
+            let beside = next_shims(
+                &current,
+                new,
+                shim.as_ref().map_or(&[][..], slice::from_ref),
+            );
+            (shim, going_on(beside, live))
+        });
         let preview = Arc::new(KeepPreview {
             version,
-            shim: apart(|| derived_shim(&live, new)),
+            shim,
             needs_shim: live.plugin().is_some(),
+            beside,
+            revision: current.revision,
         });
         let mut previews = self.keep_previews.lock();
         previews.retain(|(draft, _)| draft != id);
@@ -276,21 +296,23 @@ fn suggested_shim(
 }
 
 /// Returns the shim that the difference suggests, or the calls that it does not convert.
-fn derived_shim(old: &CompiledContract, new: &CompiledContract) -> Result<VersionShim, String> {
+pub(super) fn derived_shim(
+    old: &CompiledContract,
+    new: &CompiledContract,
+) -> Result<VersionShim, String> {
     let shim = derive(old, new)?;
     shim.fits(old, new)?;
     Ok(shim)
 }
 
-/// Returns the shim that converts calls of a kept version to those of the live one: the operator's as long as it fits, and
-/// the suggested one afterwards.
+/// Returns the shim that converts calls of a kept version to those of the live one: the operator's, carried on from version to
+/// version as long as it fits, and the suggested one afterwards.
 fn fitting_shim(
     row: &KeptRow,
     old: &CompiledContract,
     live: &CompiledContract,
 ) -> Option<VersionShim> {
-    let shim = serde_json::from_str(row.shim.as_deref()?).ok();
-    let shim = shim.filter(|shim: &VersionShim| shim.fits(old, live).is_ok());
+    let shim = stored_shim_that_fits(row.shim.as_deref()?, old, live);
     let shim = shim.or_else(|| suggested_shim(old, live).ok().flatten());
     if shim.is_none() && old.version.major != live.version.major {
         let (contract, version) = (&row.contract, &row.version);

@@ -11,7 +11,7 @@ use crate::{
     catalogue::KeptContract,
     control::{
         ControlPlane,
-        gate::{KeepPreview, KeepVersion, LiveContract},
+        gate::{KeepPreview, KeepVersion, LiveContract, NextShim},
     },
     identity::now_ms,
 };
@@ -53,6 +53,19 @@ pub struct KeepingView {
     pub missing: Option<String>,
     /// Whether it cannot be kept without a shim.
     pub needs_shim: bool,
+    /// What becomes of the versions that are kept already and have a shim, if this one gets the suggested one.
+    pub beside: Vec<NextShimView>,
+}
+
+/// A preview of a version that is kept already, and has a shim, after a draft is published.
+#[derive(Serialize, ToSchema)]
+pub struct NextShimView {
+    pub version: String,
+    /// The shim that would convert its calls; null: it would go on with its own binding.
+    #[schema(value_type = Option<Object>)]
+    pub shim: Option<Value>,
+    /// The first place that no shim converts.
+    pub missing: Option<String>,
 }
 
 /// The major version of a contract that an agent keeps.
@@ -218,16 +231,33 @@ impl From<&KeptContract> for KeptView {
 
 impl From<&KeepPreview> for KeepingView {
     fn from(preview: &KeepPreview) -> Self {
-        let (shim, missing) = match &preview.shim {
-            Ok(shim) => (Some(shim), None),
-            Err(missing) => (None, Some(missing.clone())),
-        };
+        let (shim, missing) = view_shim(&preview.shim);
         Self {
             version: preview.version.clone(),
-            shim: shim.map(|shim| serde_json::to_value(shim).expect("plain data")),
+            shim,
             missing,
             needs_shim: preview.needs_shim,
+            beside: preview.beside.iter().map(NextShimView::from).collect(),
         }
+    }
+}
+
+impl From<&NextShim> for NextShimView {
+    fn from(next: &NextShim) -> Self {
+        let (shim, missing) = view_shim(&next.shim);
+        Self {
+            version: next.version.clone(),
+            shim,
+            missing,
+        }
+    }
+}
+
+/// Returns a shim as an admin reads it, or what it lacks.
+fn view_shim(shim: &Result<VersionShim, String>) -> (Option<Value>, Option<String>) {
+    match shim {
+        Ok(shim) => (Some(serde_json::to_value(shim).expect("plain data")), None),
+        Err(missing) => (None, Some(missing.clone())),
     }
 }
 
