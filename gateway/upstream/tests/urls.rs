@@ -559,6 +559,64 @@ async fn a_server_may_let_the_stream_of_a_call_end_as_often_as_it_wants() {
     );
 }
 
+/// Plays a legacy server whose call ends behind the events that its tool's name writes, and that records how it is resumed.
+async fn marked(
+    State(resumed): State<Arc<Mutex<Vec<Bytes>>>>,
+    method: Method,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
+    if method == Method::GET {
+        if let Some(last) = headers.get("last-event-id") {
+            resumed.lock().push(Bytes::copy_from_slice(last.as_bytes()));
+        }
+        return StatusCode::METHOD_NOT_ALLOWED.into_response();
+    }
+    let request: Value = serde_json::from_slice(&body).expect("JSON");
+    match request["method"].as_str().unwrap_or_default() {
+        "server/discover" => no_session(),
+        "initialize" => {
+            let about = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": { "name": "m" } });
+            Json(result(&request, about)).into_response()
+        }
+        "tools/call" => {
+            let ids = request["params"]["name"].as_str().expect("a name");
+            let text: String = ids
+                .split(',')
+                .map(|id| format!("id: {id}\nretry: 1\ndata:\n\n"))
+                .collect();
+            ([(header::CONTENT_TYPE, "text/event-stream")], text).into_response()
+        }
+        _ => StatusCode::ACCEPTED.into_response(),
+    }
+}
+
+#[tokio::test]
+async fn a_stream_is_resumed_behind_the_last_event_that_has_an_id() {
+    let resumed = Arc::<Mutex<Vec<Bytes>>>::default();
+    let router = Router::new()
+        .route("/mcp", any(marked))
+        .with_state(resumed.clone());
+    let session = open(format!("{}/mcp", serve(router).await))
+        .await
+        .expect("a session");
+    let cases: [(&str, &[&str]); 5] = [
+        ("7", &["7"]),
+        ("", &[]),
+        ("7,", &[]),
+        (",8", &["8"]),
+        ("é1", &["é1"]),
+    ];
+    for (ids, expected) in cases {
+        let Err(RequestError::Failed(failure)) = call(&session, ids).await else {
+            panic!("{ids:?}: it does not answer");
+        };
+        assert_eq!(failure.kind, UpstreamFailureKind::Closed, "{ids:?}");
+        let found = std::mem::take(&mut *resumed.lock());
+        assert_eq!(found, expected, "{ids:?}");
+    }
+}
+
 /// Plays a modern server: streams, and calls that are cancelled by hanging up.
 async fn modern(
     State(seen): State<Arc<Seen>>,

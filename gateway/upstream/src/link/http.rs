@@ -212,7 +212,7 @@ impl HttpLink {
                 broke?;
                 break;
             }
-            let Some(last) = last_id.as_deref() else {
+            let Some(last) = &last_id else {
                 break;
             };
             next = self
@@ -230,13 +230,13 @@ impl HttpLink {
     async fn resume(
         &self,
         version: Option<&'static str>,
-        last: &str,
+        last: &HeaderValue,
         retry: Duration,
     ) -> Option<Response<Body>> {
         for _ in 0..RESUME_TRIES_MAX {
             tokio::time::sleep(retry).await;
             let mut request = self.request(Method::GET, version);
-            request.headers_mut().insert(LAST_EVENT, header_value(last));
+            request.headers_mut().insert(LAST_EVENT, last.clone());
             let Ok(response) = self.client.send(request).await else {
                 continue;
             };
@@ -268,7 +268,7 @@ impl HttpLink {
         response: Response<Body>,
         version: Option<&'static str>,
         id: Option<u64>,
-        last_id: &mut Option<String>,
+        last_id: &mut Option<HeaderValue>,
         retry: &mut Duration,
     ) -> Result<(), UpstreamFailure> {
         let mut events = SseDecoder::new(self.message_max);
@@ -292,7 +292,9 @@ impl HttpLink {
                 .feed(&bytes)
                 .map_err(|_| too_large(self.message_max))?
             {
-                *last_id = event_id.or(last_id.take());
+                if let Some(event_id) = event_id {
+                    *last_id = last_event(&event_id);
+                }
                 *retry = retry_ms.map_or(*retry, Duration::from_millis);
                 if !data.is_empty() && name.as_deref().is_none_or(|name| name == "message") {
                     self.take(&data, version, id).await;
@@ -516,6 +518,14 @@ fn protocol(cause: &str) -> UpstreamFailure {
         cause,
     )
     .step("check the path of the address; most servers answer at /mcp, older ones at /sse")
+}
+
+/// Returns what names the event to resume behind, in UTF-8 as the standard of event streams has it. An empty id takes the
+/// one before it back. It is not sent: a GET without an event opens another stream.
+fn last_event(id: &str) -> Option<HeaderValue> {
+    HeaderValue::from_bytes(id.as_bytes())
+        .ok()
+        .filter(|id| !id.is_empty())
 }
 
 /// Returns a text as it is if a header can hold it, and in the protocol's form of base64 otherwise.
