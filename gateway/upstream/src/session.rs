@@ -47,6 +47,9 @@ use crate::{
 /// The time for which the true outcome of a call is waited for after it was cancelled.
 const CANCEL_GRACE: Duration = Duration::from_secs(2);
 
+/// The time that a server has to take a log level. Its calls do not wait longer for a word about their log messages.
+const LEVEL_MAX: Duration = Duration::from_secs(2);
+
 /// A question of the server that its caller has not answered yet.
 struct OpenQuestion {
     id: Box<RawValue>,
@@ -281,7 +284,8 @@ impl UpstreamSession {
         let listener = call.listener.as_ref();
         let level = listener.and_then(|listener| listener.log_level());
         if let Some(level) = level.filter(|_| !agreed.is_modern()) {
-            Box::pin(call.prepare(deadline, self.set_level(level, agreed.version))).await?;
+            Box::pin(call.prepare(deadline, self.set_level(level, agreed.version, deadline)))
+                .await?;
         }
         let id = self.core.id();
         let token = listener
@@ -430,19 +434,23 @@ impl UpstreamSession {
         }
     }
 
-    /// Says which log messages are wanted, if the server has any.
-    async fn set_level(&self, level: &'static str, version: &'static str) {
+    /// Says which log messages are wanted, if the server has any. A server that does not answer in time costs no later call
+    /// that time again.
+    async fn set_level(&self, level: &'static str, version: &'static str, deadline: Instant) {
         let is_told = *self.level.lock() == Some(level);
         if is_told || !self.advertises("logging") {
             return;
         }
         let params = message::object(&[("level", &message::text(level))]);
-        if self
-            .core
-            .request(SessionRequest::new("logging/setLevel", params, version))
-            .await
-            .is_ok()
-        {
+        let request = SessionRequest::new("logging/setLevel", params, version);
+        let patience = LEVEL_MAX.min(deadline.saturating_duration_since(Instant::now()) / 2);
+        let answer = timeout(patience, self.core.request(request)).await;
+        let is_mute = match &answer {
+            Ok(Err(RequestError::Failed(failure))) => failure.kind == UpstreamFailureKind::Timeout,
+            Ok(_) => false,
+            Err(_) => true,
+        };
+        if is_mute || matches!(answer, Ok(Ok(_))) {
             *self.level.lock() = Some(level);
         }
     }

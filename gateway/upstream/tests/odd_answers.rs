@@ -2,6 +2,7 @@
 
 use std::{
     path::Path,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -13,12 +14,12 @@ use axum::{
     response::{IntoResponse, Response},
     routing::any,
 };
-use serde_json::{Value, json};
+use serde_json::{Value, json, value::RawValue};
 use tokio_util::sync::CancellationToken;
 use weir_upstream::{
-    EraPreference, RequestError, UpstreamCall, UpstreamCommand, UpstreamFailure,
-    UpstreamFailureKind, UpstreamOperation, UpstreamSession, UpstreamSettings, UpstreamTarget,
-    UpstreamTransport, UpstreamUrl,
+    Answering, EraPreference, RequestError, UpstreamCall, UpstreamCommand, UpstreamFailure,
+    UpstreamFailureKind, UpstreamListener, UpstreamOperation, UpstreamProgress, UpstreamQuestion,
+    UpstreamSession, UpstreamSettings, UpstreamTarget, UpstreamTransport, UpstreamUrl,
 };
 
 /// The bytes of an id of a session that is a signed token.
@@ -86,8 +87,9 @@ async fn odd(
             return (StatusCode::from_u16(code).expect("a status"), Json(body)).into_response();
         }
         "initialize" => {
-            json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "serverInfo": { "name": "odd" } })
+            json!({ "protocolVersion": "2025-06-18", "capabilities": { "logging": {} }, "serverInfo": { "name": "odd" } })
         }
+        "logging/setLevel" => std::future::pending().await,
         _ => json!({ "content": [] }),
     };
     let mut answer = answer(&request, result);
@@ -224,6 +226,55 @@ async fn a_server_that_answers_oddly_for_its_era_is_asked_for_the_other() {
         assert_eq!(session.version(), "2025-06-18", "{how}");
         call(&session, "t").await.expect(how);
     }
+}
+
+/// A caller that asks for log messages.
+struct LogReader;
+
+impl UpstreamListener for LogReader {
+    fn wants_progress(&self) -> bool {
+        false
+    }
+
+    fn progress(&self, _progress: UpstreamProgress) {}
+
+    fn log_level(&self) -> Option<&'static str> {
+        Some("debug")
+    }
+
+    fn log(&self, _level: &str, _logger: &str, _data: &RawValue) {}
+
+    fn ask(&self, _question: UpstreamQuestion) -> Answering {
+        Box::pin(async { None })
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_answers_to_no_log_level_is_called_all_the_same() {
+    let url = format!("{}/404", serve().await);
+    let session = open(url, EraPreference::Legacy).await.expect("a session");
+    let asked = UpstreamOperation::Tool {
+        name: "t".into(),
+        arguments: None,
+        as_task: false,
+    };
+    let mut times = Vec::new();
+    for _ in 0..3 {
+        let began = Instant::now();
+        let call = UpstreamCall {
+            asked: &asked,
+            resumed: None,
+            listener: Some(Arc::new(LogReader)),
+            headers: &[],
+            cancel: &CancellationToken::new(),
+            timeout: Duration::from_secs(20),
+            trace: None,
+        };
+        session.call(call).await.expect("an answer");
+        times.push(began.elapsed());
+    }
+    let quickest = times.iter().min().expect("three calls");
+    assert!(*quickest < Duration::from_secs(1), "{times:?}");
 }
 
 #[tokio::test]
