@@ -1,6 +1,7 @@
 //! `weir call`: one tool from the terminal, against a configuration or a URL.
 
 use std::{
+    collections::HashSet,
     io::IsTerminal,
     path::{Path, PathBuf},
     process::ExitCode,
@@ -425,11 +426,12 @@ impl RemoteEndpoint {
         })
     }
 
-    /// Returns every tool that the endpoint lists.
+    /// Returns every tool that the endpoint lists. Pages that begin anew are refused.
     pub(super) async fn tools(&self) -> anyhow::Result<Vec<Value>> {
         const TOOLS_MAX: usize = 100_000;
+        const PAGES_MAX: usize = 10_000;
         let mut cursor = Value::Null;
-        let mut tools = Vec::new();
+        let (mut tools, mut cursors) = (Vec::new(), HashSet::new());
         loop {
             let params = if cursor.is_null() {
                 json!({})
@@ -442,8 +444,13 @@ impl RemoteEndpoint {
             };
             tools.extend(listed);
             cursor = page["nextCursor"].take();
-            if cursor.is_null() || tools.len() > TOOLS_MAX {
+            // Some servers write these for the end.
+            let is_end = matches!(&cursor, Value::Null | Value::Bool(false)) || cursor == "";
+            if is_end || tools.len() > TOOLS_MAX {
                 return Ok(tools);
+            }
+            if !cursors.insert(cursor.to_string()) || cursors.len() > PAGES_MAX {
+                anyhow::bail!("the pages of the list at {} never end", self.url);
             }
         }
     }
@@ -509,17 +516,20 @@ impl RemoteEndpoint {
             .map_err(unanswered)?;
         let mut answer: Value = serde_json::from_str(&text)
             .with_context(|| format!("{} answered {status} and no MCP", self.url))?;
-        if let Some(error) = answer.get("error") {
+        if let Some(error) = answer.get("error").filter(|error| !error.is_null()) {
             anyhow::bail!(
                 "{}",
                 error["message"].as_str().unwrap_or("the endpoint refused")
             );
         }
-        Ok(answer["result"].take())
+        match answer.get_mut("result") {
+            Some(result) if result.is_object() => Ok(result.take()),
+            _ => anyhow::bail!("{} answered {status} and no result of MCP", self.url),
+        }
     }
 }
 
-/// Reads the answer of a response: its body, or the last event of it. Events before that are progress.
+/// Reads the answer of a response: its body, or the first event that is an answer. Events before that are progress.
 async fn text_after_progress(
     mut response: reqwest::Response,
     progress: Option<&TerminalProgress>,
@@ -528,7 +538,7 @@ async fn text_after_progress(
     if !kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream")) {
         return response.text().await;
     }
-    let (mut line, mut data, mut last) = (Vec::new(), String::new(), String::new());
+    let (mut line, mut data) = (Vec::new(), String::new());
     while let Some(chunk) = response.chunk().await? {
         for part in chunk.split_inclusive(|byte| *byte == b'\n') {
             line.extend_from_slice(part);
@@ -543,12 +553,12 @@ async fn text_after_progress(
             if text.is_empty()
                 && let Some(answer) = answer_of_event(std::mem::take(&mut data), progress)
             {
-                last = answer;
+                return Ok(answer);
             }
             line.clear();
         }
     }
-    Ok(last)
+    Ok(String::new())
 }
 
 /// Returns the data of an event that is an answer. Progress is shown.
@@ -568,74 +578,4 @@ fn answer_of_event(data: String, progress: Option<&TerminalProgress>) -> Option<
 }
 
 #[cfg(test)]
-mod tests {
-    use tokio::{
-        io::{AsyncReadExt as _, AsyncWriteExt as _},
-        net::TcpListener,
-    };
-
-    use super::*;
-
-    /// A gateway that ends in the middle of a call has read the request: whether the tool ran is unknown.
-    #[tokio::test]
-    async fn a_call_that_is_cut_off_may_have_run() {
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-        let url = format!("http://{}/mcp", listener.local_addr().expect("an address"));
-        let remote = RemoteEndpoint::new(&url).expect("a URL");
-        for begun in ["", "HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\n{"] {
-            let cut_off = async {
-                let (mut caller, _) = listener.accept().await.expect("a call");
-                assert!(caller.read(&mut [0; 4096]).await.expect("a request") > 0);
-                caller.write_all(begun.as_bytes()).await.expect("answered");
-            };
-            let (failure, ()) = tokio::join!(
-                remote.request("tools/call", Some("update_price"), json!({})),
-                cut_off
-            );
-            let failure = format!("{:#}", failure.expect_err("no answer"));
-            assert!(
-                failure.contains("may have run") && !failure.contains("cannot be reached"),
-                "{begun}: {failure}"
-            );
-        }
-        drop(listener);
-        let failure = remote
-            .request("tools/call", Some("update_price"), json!({}))
-            .await
-            .expect_err("nothing listens");
-        assert!(
-            failure.to_string().contains("cannot be reached"),
-            "{failure:#}"
-        );
-    }
-
-    #[test]
-    fn an_option_of_the_command_behind_the_tool_is_told_where_it_belongs() {
-        let parse = |word: &str| parse("list_ps", "", &json!({}), &Value::Null, &[word.to_owned()]);
-        for option in ["--json", "--file", "--config"] {
-            let message = parse(option)
-                .expect_err("it belongs before the tool")
-                .to_string();
-            assert!(
-                message.contains(option) && message.contains("before the tool"),
-                "{message}"
-            );
-        }
-    }
-
-    #[test]
-    fn an_endpoint_is_a_whole_url() {
-        for url in [
-            "not a url",
-            "localhost:8494",
-            "ftp://x",
-            "http://",
-            "127.0.0.1/mcp",
-        ] {
-            assert!(check_url(url).is_err(), "{url}");
-        }
-        for url in ["http://127.0.0.1:8484/mcp", "https://weir.example/mcp"] {
-            check_url(url).expect("a URL");
-        }
-    }
-}
+mod tests;
