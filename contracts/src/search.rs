@@ -2,14 +2,17 @@
 //!
 //! Only words are compared: the same tools and the same question always have the same answer.
 
+mod parts;
 mod words;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
-use bm25::{Embedder, EmbedderBuilder, Embedding, Scorer, TokenEmbedding};
+use bm25::{
+    Embedder, EmbedderBuilder, Embedding, Scorer, TokenEmbedder, TokenEmbedding, Tokenizer,
+};
 use serde_json::Value;
 
-use self::words::WordStemmer;
+use self::{parts::WordParts, words::WordStemmer};
 
 /// The weight of each part of a tool.
 const NAME_WEIGHT: usize = 3;
@@ -26,6 +29,8 @@ const CHOICE_CHARS_MAX: usize = 60;
 const CHOICE_DEPTH_MAX: usize = 12;
 /// Words of one question.
 const WORDS_MAX: usize = 64;
+/// Words of one question that are compared by their parts.
+const WORDS_IN_PARTS_MAX: usize = 16;
 /// Tools that are looked at closely: those with the rarest words of the question come first.
 const CANDIDATES_MAX: usize = 1_000;
 /// A tool is a strong match where the words that it shares with the question weigh this much of all its words, by their
@@ -51,6 +56,8 @@ pub struct ToolIndex {
     /// The number of tools that have a word.
     counts: HashMap<u32, usize>,
     tools: usize,
+    stemmer: WordStemmer,
+    parts: WordParts,
 }
 
 /// A tool that shares words with a question.
@@ -58,19 +65,23 @@ pub struct ToolIndex {
 pub struct ToolMatch {
     /// The place of the tool in the list that was indexed.
     pub number: usize,
-    /// Set where it shares few of the words that tell the question from others.
+    /// Set where it shares few of the words that tell the question from others, or only parts of words.
     pub is_weak: bool,
 }
 
 impl ToolIndex {
     /// Makes an index of the texts of all entries, as [`IndexedTool::text`] writes them.
     pub fn new(texts: &[String]) -> Self {
-        let corpus: Vec<&str> = texts.iter().map(String::as_str).collect();
-        let embedder = EmbedderBuilder::<u32, WordStemmer>::with_tokenizer_and_fit_to_corpus(
-            WordStemmer::default(),
-            &corpus,
-        )
-        .build();
+        let stemmer = WordStemmer::default();
+        let (mut vocabulary, mut length) = (BTreeSet::new(), 0);
+        for text in texts {
+            let words = stemmer.tokenize(text);
+            length += words.len();
+            vocabulary.extend(words);
+        }
+        let embedder =
+            EmbedderBuilder::<u32, WordStemmer>::with_avgdl(mean_length(length, texts.len()))
+                .build();
         let (mut scorer, mut counts) = (Scorer::new(), HashMap::new());
         for (number, text) in (0_u32..).zip(texts) {
             let words = once_each(embedder.embed(text));
@@ -84,11 +95,22 @@ impl ToolIndex {
             scorer,
             counts,
             tools: texts.len(),
+            stemmer,
+            parts: WordParts::new(vocabulary),
         }
     }
 
-    /// Returns at most `most` entries that share a word with the question, the best first.
+    /// Returns at most `most` entries that share a word with the question, the best first. Where none does, these are
+    /// the entries that share parts of words with it, and all of them are weak.
     pub fn find(&self, question: &str, most: usize) -> Vec<ToolMatch> {
+        let found = self.find_by_words(question, most);
+        match found.is_empty() {
+            true => self.find_by_parts(question, most),
+            false => found,
+        }
+    }
+
+    fn find_by_words(&self, question: &str, most: usize) -> Vec<ToolMatch> {
         let mut words = once_each(self.embedder.embed(question));
         // Its parts are there too, and a tool that has all of them is no weak match for `getPrice`.
         let names = self.embedder.embed(&words::find_joined_names(question));
@@ -97,22 +119,53 @@ impl ToolIndex {
                 && names.iter().any(|name| name.index == word.index)
         };
         words.0.retain(|word| !is_unknown_name(word));
-        words
-            .0
-            .sort_by_key(|word| self.counts.get(&word.index).copied().unwrap_or_default());
-        words.0.truncate(WORDS_MAX);
-        let mut found: Vec<(u32, f32)> = self
-            .candidates(&words)
-            .into_iter()
-            .filter_map(|number| Some((number, self.scorer.score(&number, &words)?)))
-            .collect();
-        found.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+        self.keep_rarest(&mut words);
         let weight: f32 = words.iter().map(|word| self.rarity(word)).sum();
-        let found = found.into_iter().take(most).map(|(number, _)| ToolMatch {
+        let found = self.rank(&words, most).into_iter();
+        let found = found.map(|number| ToolMatch {
             number: number.try_into().expect("an index of a list"),
             is_weak: self.shared_weight(number, &words) < STRONG_SHARE * weight,
         });
         found.collect()
+    }
+
+    /// Asks for the words of the index that are related to those of the question.
+    fn find_by_parts(&self, question: &str, most: usize) -> Vec<ToolMatch> {
+        let mut seen = HashSet::new();
+        let asked = self.stemmer.tokenize(question).into_iter();
+        let asked = asked.filter(|word| WordParts::has_parts(word) && seen.insert(word.clone()));
+        let asked: Vec<String> = asked.take(WORDS_IN_PARTS_MAX).collect();
+        let related = asked.iter().flat_map(|word| self.parts.related(word));
+        let related = related.map(|word| TokenEmbedding {
+            index: u32::embed(word),
+            value: 1.0,
+        });
+        let mut words = once_each(Embedding(related.collect()));
+        self.keep_rarest(&mut words);
+        let found = self.rank(&words, most).into_iter();
+        let found = found.map(|number| ToolMatch {
+            number: number.try_into().expect("an index of a list"),
+            is_weak: true,
+        });
+        found.collect()
+    }
+
+    /// Sorts words by the number of tools that have them, and keeps as many as one question may have.
+    fn keep_rarest(&self, words: &mut Embedding) {
+        words.sort_by_key(|word| self.counts.get(&word.index).copied().unwrap_or_default());
+        words.truncate(WORDS_MAX);
+    }
+
+    /// Returns at most `most` of the entries that have some of these words, the best first. The rarest word is the first.
+    fn rank(&self, words: &Embedding, most: usize) -> Vec<u32> {
+        let mut found: Vec<(u32, f32)> = self
+            .candidates(words)
+            .into_iter()
+            .filter_map(|number| Some((number, self.scorer.score(&number, words)?)))
+            .collect();
+        found.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+        let numbers = found.into_iter().take(most).map(|(number, _)| number);
+        numbers.collect()
     }
 
     /// Returns the entries with the rarest words, for as many words as there is room. A word that most tools have
@@ -154,6 +207,15 @@ impl ToolIndex {
         let count = self.counts.get(&word.index).copied().unwrap_or_default() as f32;
         ((self.tools as f32 - count + 0.5) / (count + 0.5)).ln_1p()
     }
+}
+
+/// Returns the mean length of texts in words.
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "the mean of so many words needs no more"
+)]
+fn mean_length(words: usize, texts: usize) -> f32 {
+    words as f32 / texts.max(1) as f32
 }
 
 fn once_each(words: Embedding) -> Embedding {

@@ -185,3 +185,87 @@ fn a_name_in_one_word_is_found_by_its_parts() {
     }
     assert!(index.find("getInvoice", 5).is_empty());
 }
+
+/// The texts of tools in other languages, and questions that share parts of words with one of them. Those of the
+/// same place belong together.
+const PARTS: &[(&str, &[&str])] = &[
+    (
+        "suche_unterkunft\nFindet Ferienwohnungen und Hotels an einem Ort.",
+        &["Ferienwohnung", "wohnungen", "Ferienhotels"],
+    ),
+    (
+        "praemie\nBerechnet die Haftpflichtversicherungsprämie eines Fahrzeugs.",
+        &["Haftpflicht", "Versicherung", "Prämie", "Fahrzeugen"],
+    ),
+    (
+        "news\nПоказывает последние новости города.",
+        &["новость", "новостей", "городами", "последняя"],
+    ),
+    (
+        "mishloach\nבודק את מצב המשלוח של החבילה",
+        &["משלוח חבילה", "חבילה"],
+    ),
+    (
+        "saa\nAntaa sääennusteen paikkakunnalle.",
+        &["sääennuste", "ennuste"],
+    ),
+    (
+        "book_visit\nHastanede randevular oluşturur.",
+        &["randevu", "hastane", "randevularım"],
+    ),
+];
+
+#[test]
+fn parts_of_words_are_found_where_no_word_is_shared() {
+    let texts: Vec<String> = PARTS.iter().map(|(text, _)| (*text).to_owned()).collect();
+    let index = ToolIndex::new(&texts);
+    for (number, (_, questions)) in PARTS.iter().enumerate() {
+        for question in *questions {
+            let found = index.find(question, 5);
+            let found: Vec<_> = found
+                .iter()
+                .map(|tool| (tool.number, tool.is_weak))
+                .collect();
+            assert_eq!(
+                found.first(),
+                Some(&(number, true)),
+                "{question}: {found:?}"
+            );
+        }
+    }
+    for question in [
+        "Wetter",
+        "wohn",
+        "погода",
+        "מסעדה",
+        "12345",
+        "restaurant",
+        "",
+        "\u{0}\u{202e}…",
+    ] {
+        let found = index.find(question, 5);
+        assert!(found.is_empty(), "{question}: {found:?}");
+    }
+}
+
+/// A word that a tool has as a whole is no reason to look for others that have it as a part.
+#[test]
+fn parts_of_words_do_not_count_beside_whole_ones() {
+    let texts = [
+        "order\nCreates an order.",
+        "border\nReturns the borders of a land.",
+    ];
+    let index = ToolIndex::new(&texts.map(str::to_owned));
+    let found = index.find("order", 5);
+    let found: Vec<_> = found
+        .iter()
+        .map(|tool| (tool.number, tool.is_weak))
+        .collect();
+    assert_eq!(found, [(0, false)]);
+    let found = index.find("preorder", 5);
+    let found: Vec<_> = found
+        .iter()
+        .map(|tool| (tool.number, tool.is_weak))
+        .collect();
+    assert_eq!(found, [(0, true)]);
+}

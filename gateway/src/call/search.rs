@@ -129,7 +129,8 @@ fn found(listing: &CatalogueListing, text: &str) -> Result<ToolResult, CallError
         )
     } else if tools.iter().all(|tool| tool.is_weak) {
         format!(
-            "These are weak matches: each shares few words with the query, and perhaps none of the {count} tools here does that. \
+            "These are weak matches: each shares few words or only parts of words with the query, and perhaps none of the \
+             {count} tools here does that. \
              Read their descriptions before you call one, or ask in other words, such as a verb and a thing."
         )
     } else {

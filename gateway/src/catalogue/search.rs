@@ -108,8 +108,8 @@ impl CatalogueSearch {
 }
 
 impl CatalogueListing {
-    /// Returns the tools that share words with a question, the best first, each as a JSON object with name, title,
-    /// description and schemas; a weak match has `"weak": true`.
+    /// Returns the tools that share words, or parts of words, with a question, the best first, each as a JSON object with
+    /// name, title, description and schemas; a weak match has `"weak": true`.
     pub fn find(&self, question: &str, most: usize) -> Vec<ToolHit<'_>> {
         let Some(search) = self.search() else {
             return Vec::new();
