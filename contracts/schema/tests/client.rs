@@ -377,6 +377,38 @@ fn what_would_cost_the_others_is_refused() {
     );
 }
 
+/// OpenAI refuses a whole request for one of them, and other vendors take it.
+#[test]
+fn openai_is_sent_no_pattern_that_looks_around() {
+    let text = |pattern: &str| json!({ "type": "string", "pattern": pattern });
+    let list = |pattern: &str| json!({ "type": "array", "items": text(pattern) });
+    let (looks, plain) = ("^(?!\\.)[a-z.]+$", "^(?:[a-z]+)(?<rest>[(?=]*)$");
+    let input = object(
+        json!({ "a": text(looks), "b": text(plain), "c": list(looks) }),
+        json!(["a", "b", "c"]),
+    );
+    let text_alone = json!({ "type": "string" });
+    let expected = object(
+        json!({ "a": text_alone, "b": text(plain), "c": { "type": "array", "items": text_alone } }),
+        json!(["a", "b", "c"]),
+    );
+    for profile in [ClientProfile::Openai, ClientProfile::OpenaiStrict] {
+        check(
+            profile,
+            input.clone(),
+            expected.clone(),
+            &["pattern", "pattern"],
+        );
+    }
+    for profile in [
+        ClientProfile::Anthropic,
+        ClientProfile::Cursor,
+        ClientProfile::Vscode,
+    ] {
+        check(profile, input.clone(), input.clone(), &[]);
+    }
+}
+
 /// What is beside a reference, or twice in `allOf`, holds as well.
 #[test]
 fn rules_that_hold_together_are_kept_together() {

@@ -4,10 +4,10 @@ use serde_json::{Map, Value, json};
 use weir_text::shorten;
 
 use super::{
-    ClientRemark, LoweredTool, references,
+    ClientRemark, LoweredTool, patterns, references,
     rules::{
         ClientFeatures, DESCRIPTION, ENUM, FIELD_NAME, FORMAT, ITEMS, KEYWORD, NULL, OPEN_OBJECT,
-        REFERENCE, REQUIRED, SIZE, TOOL_NAME, TOP_LEVEL, TYPE, UNION,
+        PATTERN, REFERENCE, REQUIRED, SIZE, TOOL_NAME, TOP_LEVEL, TYPE, UNION,
     },
     types,
 };
@@ -151,6 +151,7 @@ impl ToolLowering<'_> {
             .and_then(Value::as_array)
             .map_or(0, Vec::len);
         self.keywords(&mut members, at);
+        self.pattern(&mut members, at);
         self.cut(&mut members, at);
         if self.takes.strict {
             self.told_apart(&mut members, at);
@@ -415,6 +416,18 @@ impl ToolLowering<'_> {
         {
             self.lose(FORMAT, at, format!("the format `{format}` is left out"));
             members.shift_remove("format");
+        }
+    }
+
+    fn pattern(&mut self, members: &mut Map<String, Value>, at: &str) {
+        let pattern = members.get("pattern").and_then(Value::as_str);
+        if let Some(pattern) = pattern
+            && !self.takes.lookaround
+            && patterns::looks_around(pattern)
+        {
+            let shown = shorten(pattern, 80);
+            self.lose(PATTERN, at, format!("`pattern: {shown}` is left out"));
+            members.shift_remove("pattern");
         }
     }
 

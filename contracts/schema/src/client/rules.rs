@@ -22,6 +22,7 @@ pub(super) const DESCRIPTION: &str = "description";
 pub(super) const ITEMS: &str = "items";
 pub(super) const KEYWORD: &str = "keyword";
 pub(super) const FORMAT: &str = "format";
+pub(super) const PATTERN: &str = "pattern";
 pub(super) const NULL: &str = "null";
 pub(super) const ENUM: &str = "enum";
 pub(super) const UNION: &str = "union";
@@ -30,7 +31,7 @@ pub(super) const OPEN_OBJECT: &str = "open-object";
 pub(super) const REQUIRED: &str = "required";
 pub(super) const SIZE: &str = "size";
 
-pub const RULES: [ClientRule; 15] = [
+pub const RULES: [ClientRule; 16] = [
     ClientRule {
         name: TOP_LEVEL,
         clients: &[Anthropic, Openai, OpenaiStrict, Gemini, Cursor, Vscode],
@@ -84,6 +85,12 @@ pub const RULES: [ClientRule; 15] = [
         source: "https://github.com/can1357/oh-my-pi/issues/206 (OpenAI); https://github.com/enechange/collmbo/pull/195 (Gemini)",
     },
     ClientRule {
+        name: PATTERN,
+        clients: &[Openai, OpenaiStrict],
+        does: "a `pattern` that looks ahead or behind is left out",
+        source: "https://github.com/vercel/ai/pull/21037 (strict); https://github.com/anomalyco/opencode/issues/32073",
+    },
+    ClientRule {
         name: NULL,
         clients: &[Gemini],
         does: "null beside another type is left out",
@@ -135,6 +142,8 @@ pub(super) struct ClientFeatures {
     /// The keywords that the client accepts. `None` means all.
     pub(super) keywords: Option<&'static [&'static str]>,
     pub(super) formats: Option<&'static [&'static str]>,
+    /// Whether patterns may look ahead or behind.
+    pub(super) lookaround: bool,
     pub(super) null: bool,
     /// Whether the client takes values in an enum that are not texts.
     pub(super) any_enum: bool,
@@ -152,6 +161,7 @@ const EVERYTHING: ClientFeatures = ClientFeatures {
     references: true,
     keywords: None,
     formats: None,
+    lookaround: true,
     null: true,
     any_enum: true,
     only_any_of: false,
@@ -224,12 +234,14 @@ pub(super) fn takes(profile: ClientProfile) -> &'static ClientFeatures {
             ..EVERYTHING
         },
         Openai => &ClientFeatures {
+            lookaround: false,
             needs_items: true,
             ..EVERYTHING
         },
         OpenaiStrict => &ClientFeatures {
             keywords: Some(&STRICT_KEYWORDS),
             formats: Some(&STRICT_FORMATS),
+            lookaround: false,
             only_any_of: true,
             strict: true,
             needs_items: true,
