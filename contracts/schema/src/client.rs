@@ -4,6 +4,7 @@
 //! validated against the full schema, so a lowered schema costs a model some advice and never skips a check.
 
 mod lower;
+mod merging;
 mod patterns;
 mod references;
 mod rules;

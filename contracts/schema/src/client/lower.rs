@@ -4,7 +4,9 @@ use serde_json::{Map, Value, json};
 use weir_text::shorten;
 
 use super::{
-    ClientRemark, LoweredTool, patterns, references,
+    ClientRemark, LoweredTool,
+    merging::{has_odd_parts, merge_all_of},
+    patterns, references,
     rules::{
         ClientFeatures, DESCRIPTION, ENUM, FIELD_NAME, FORMAT, ITEMS, KEYWORD, NULL, OPEN_OBJECT,
         PATTERN, REFERENCE, REQUIRED, SIZE, TOOL_NAME, TOP_LEVEL, TYPE, UNION,
@@ -624,15 +626,6 @@ fn beside_a_null(schema: Value) -> Value {
     Value::Object(Map::from_iter([("anyOf".to_owned(), arms)]))
 }
 
-/// Returns `true` if `allOf` has parts that are no objects: these are not merged.
-fn has_odd_parts(members: &Map<String, Value>) -> bool {
-    match members.get("allOf") {
-        Some(Value::Array(parts)) => !parts.iter().all(Value::is_object),
-        Some(_) => true,
-        None => false,
-    }
-}
-
 /// Returns the names that `required` lists.
 fn names(required: Option<&Value>) -> Vec<String> {
     let names = required.and_then(Value::as_array).into_iter().flatten();
@@ -656,45 +649,4 @@ fn takes_null(schema: &Value) -> bool {
 
 fn twice(keyword: &str) -> String {
     format!("`{keyword}` is twice in `allOf`, and one of both is left out")
-}
-
-/// Merges the members of `allOf` into their schema: properties and required names are joined, and of other keywords the
-/// first counts. Returns a keyword that was there twice with different values, if there was one.
-fn merge_all_of(members: &mut Map<String, Value>) -> Option<String> {
-    let mut conflict = None;
-    if has_odd_parts(members) {
-        return None;
-    }
-    let parts = match members.shift_remove("allOf") {
-        Some(Value::Array(parts)) => parts,
-        _ => return None,
-    };
-    for part in parts {
-        let Value::Object(part) = part else { continue };
-        for (key, value) in part {
-            match (members.get_mut(&key), value) {
-                (None, value) => drop(members.insert(key, value)),
-                (Some(Value::Object(own)), Value::Object(more)) if key == "properties" => {
-                    for (name, schema) in more {
-                        match own.get_mut(&name) {
-                            None => drop(own.insert(name, schema)),
-                            Some(first) if *first == schema => {}
-                            // Both hold.
-                            Some(first) => *first = json!({ "allOf": [first.take(), schema] }),
-                        }
-                    }
-                }
-                (Some(Value::Array(own)), Value::Array(more)) if key == "required" => {
-                    let new: Vec<Value> = more
-                        .into_iter()
-                        .filter(|name| !own.contains(name))
-                        .collect();
-                    own.extend(new);
-                }
-                (Some(own), value) if *own == value => {}
-                (Some(_), _) => conflict = Some(key),
-            }
-        }
-    }
-    conflict
 }
