@@ -350,6 +350,22 @@ fn what_would_cost_the_others_is_refused() {
         lower("tool", &odd, ClientProfile::Openai).verdict(),
         ClientVerdict::Accept
     );
+    // No argument of strict mode is without a type, and none that is required is without a schema.
+    for input in [
+        object(json!({ "a": { "type": "string" } }), json!(["a", "b"])),
+        object(
+            json!({ "a": { "type": "object", "properties": { "b": {} }, "required": ["b"] } }),
+            json!([]),
+        ),
+        object(
+            json!({ "a": { "enum": ["t", { "x": 1 }, [1]] } }),
+            json!([]),
+        ),
+        object(json!({ "a": { "const": [] } }), json!(["a"])),
+    ] {
+        let lowered = lower("tool", &input, ClientProfile::OpenaiStrict);
+        assert!(lowered.is_refused(), "{}", lowered.input);
+    }
     let plain = object(json!({}), json!([]));
     assert_eq!(
         lower(&"n".repeat(55), &plain, ClientProfile::Cursor).verdict(),

@@ -161,6 +161,9 @@ impl ToolLowering<'_> {
         if self.takes.only_types && types::separate_union(&mut members) {
             self.lose(UNION, at, "the choices beside its members are left out");
         }
+        if self.takes.only_types || self.takes.strict {
+            types::add_required_properties(&mut members);
+        }
         self.inside(&mut members, at, level);
         if self.takes.only_types && !at.is_empty() {
             self.add_type(&mut members, at);
@@ -519,7 +522,7 @@ impl ToolLowering<'_> {
 
     /// Makes every object list all of its properties and require all of them, as strict mode wants it.
     fn closed(&mut self, mut members: Map<String, Value>, at: &str) -> Value {
-        let says_something = ["type", "anyOf", REF, "enum", "const"]
+        let says_something = ["type", "anyOf", REF]
             .iter()
             .any(|key| members.contains_key(*key));
         if !says_something {

@@ -112,8 +112,10 @@ pub const RULES: [ClientRule; 16] = [
     ClientRule {
         name: TYPE,
         clients: &[OpenaiStrict, Gemini],
-        does: "a schema without a type gets that of its values, for gemini also that of its keywords or a union of types",
-        source: "https://github.com/apexive/odoo-llm/issues/212 (OpenAI); https://github.com/QuantumNous/new-api/issues/3022 (Gemini)",
+        does: "a schema without a type gets that of its values, for gemini also that of its keywords or a union of types; a \
+               required name without a schema gets one",
+        source: "https://github.com/apexive/odoo-llm/issues/212 (OpenAI); https://github.com/QuantumNous/new-api/issues/3022 (Gemini); \
+                 https://github.com/iBUHub/AIStudioToAPI/issues/154 (Gemini: required names)",
     },
     ClientRule {
         name: OPEN_OBJECT,

@@ -3,6 +3,8 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::keyword::REF;
+
 /// Forms of a union that each get the description of the union; of more, the first one alone gets it.
 const DESCRIBED_MAX: usize = 16;
 
@@ -62,6 +64,37 @@ pub(super) fn write_any_value() -> Value {
         { "type": "object" },
         { "type": "array", "items": { "type": "string" } },
     ])
+}
+
+/// Gives the names that an object requires without a schema one that takes any value.
+pub(super) fn add_required_properties(members: &mut Map<String, Value>) {
+    let is_object = members.get("type").is_none_or(|word| {
+        let is_object = |word: &Value| word == "object";
+        is_object(word)
+            || word
+                .as_array()
+                .is_some_and(|words| words.iter().any(is_object))
+    });
+    if !is_object || ["anyOf", REF].iter().any(|key| members.contains_key(*key)) {
+        return;
+    }
+    let Some(Value::Array(required)) = members.get("required") else {
+        return;
+    };
+    let required: Vec<String> = required
+        .iter()
+        .filter_map(|name| name.as_str().map(str::to_owned))
+        .collect();
+    if required.is_empty() {
+        return;
+    }
+    let properties = members.entry("properties").or_insert_with(|| json!({}));
+    let Value::Object(properties) = properties else {
+        return;
+    };
+    for name in required {
+        properties.entry(name).or_insert_with(|| json!({}));
+    }
 }
 
 /// Moves what is beside a union into its forms. Beside properties, items or values the union goes instead, and the
@@ -150,6 +183,7 @@ mod tests {
             let list = json!({ "type": "array", "items": text, "description": description });
             json!({ "anyOf": [form("string"), form("number"), form("boolean"), form("object"), list] })
         };
+        let anything = json!({ "anyOf": write_any_value() });
         for (schema, expected, rules) in [
             (
                 json!({ "description": "D.", "anyOf": [{ "type": "string", "description": "Own." }, { "type": "integer" }] }),
@@ -192,6 +226,20 @@ mod tests {
                 vec!["enum"],
             ),
             (json!({ "description": "D." }), any("D."), vec!["type"]),
+            // A name that is required and has no schema costs the whole request.
+            (
+                json!({ "type": "object", "properties": { "s": text }, "required": ["s", "n"] }),
+                json!({ "type": "object", "properties": { "s": text, "n": anything }, "required": ["s", "n"] }),
+                vec!["type"],
+            ),
+            (
+                json!({ "type": "object", "anyOf": [{ "required": ["a"] }, { "required": [] }] }),
+                json!({ "anyOf": [
+                    { "required": ["a"], "type": "object", "properties": { "a": anything } },
+                    { "required": [], "type": "object" },
+                ] }),
+                vec!["type"],
+            ),
         ] {
             let input = object(json!({ "a": schema }), json!([]));
             let lowered = lower("t", &input, ClientProfile::Gemini);
