@@ -159,8 +159,11 @@ async fn stages(
     if request.is_preview || input.tool.tool.approval.is_some() {
         // Boxed: the future of every call would be larger otherwise.
         let held = approval::hold(&call, &mut input, record).boxed();
-        if let Some(held) = held.await? {
-            return Ok(held);
+        let held = held
+            .await
+            .map_err(|error| versions::convert_error(tool, error));
+        if let Some(held) = held? {
+            return Ok(versions::convert_preview(tool, held));
         }
     }
     // A write is recorded before it runs.
@@ -192,7 +195,11 @@ async fn stages(
         None => shaped,
     };
     match shaped {
-        Err(error) => Err(Box::pin(call.explain(error)).await), // the source may have changed
+        // The source may have changed.
+        Err(error) => {
+            let error = Box::pin(call.explain(error)).await;
+            Err(versions::convert_error(tool, error))
+        }
         shaped => shaped,
     }
 }

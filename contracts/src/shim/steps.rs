@@ -100,8 +100,19 @@ impl ShimConversion {
     }
 
     /// Returns the old name of an argument, if it has another now.
-    pub(super) fn old_name(&self, argument: &str) -> Option<&str> {
+    pub fn old_name(&self, argument: &str) -> Option<&str> {
         self.root.old_names.get(argument).map(String::as_str)
+    }
+
+    /// Returns the old names of columns that results have under other names now, by these: of the records in a result, or of
+    /// the record that it is.
+    pub fn old_columns(&self) -> BTreeMap<String, String> {
+        let members = &self.root.members;
+        let listed = members
+            .get("records")
+            .and_then(|list| list.items.as_deref());
+        let record = members.get("record").or(listed).unwrap_or(&self.root);
+        record.old_names.clone()
     }
 }
 

@@ -27,7 +27,7 @@ use crate::{
 };
 
 /// The member of `_meta` that asks for a preview, and that holds one.
-const PLAN: &str = "dev.weir/plan";
+pub(super) const PLAN: &str = "dev.weir/plan";
 /// The code of a preview. It is not an error: the caller asked that the call is not run.
 const PLANNED: &str = "planned";
 const FULL_RETRY_MS: u32 = 60_000;

@@ -6,8 +6,8 @@ use serde_json::{Map, Value};
 use weir_contracts::{contract::TextMode, output::OutputMismatch, shim};
 
 use super::{
-    CallContent, CallError, CallOutcome, CallRequest, ToolResult, error::WriteOutcome,
-    heavy::CheckTurn,
+    CallContent, CallError, CallOutcome, CallRequest, ErrorForm, ToolResult, approval::PLAN,
+    error::WriteOutcome, heavy::CheckTurn,
 };
 use crate::{
     catalogue::{CallShim, CatalogueTool, CatalogueViewer, shown_time},
@@ -110,6 +110,105 @@ pub(super) async fn convert_outcome(
             true => error.outcome(WriteOutcome::Unknown),
             false => error,
         })
+}
+
+/// Gives an error the names that the kept version has for columns. Others stay as they are.
+pub(super) fn convert_error(tool: &CatalogueTool, mut error: CallError) -> CallError {
+    let calls = tool.shim().map(|(calls, _)| calls);
+    let Some(calls) = calls.filter(|calls| !calls.columns.is_empty()) else {
+        return error;
+    };
+    if let Some(old) = error
+        .field
+        .as_ref()
+        .and_then(|field| calls.columns.get(field))
+    {
+        error.field = Some(old.clone());
+    }
+    error.message = old_words(calls, &error.message).into();
+    if let ErrorForm::Planned(waiting) = &mut error.form {
+        waiting.shown = old_plan(calls, &waiting.shown);
+    }
+    error
+}
+
+/// Gives a preview the names that the kept version has for columns. Other outcomes stay as they are.
+pub(super) fn convert_preview(tool: &CatalogueTool, outcome: CallOutcome) -> CallOutcome {
+    let (calls, mut result) = match (tool.shim(), outcome) {
+        (Some((calls, _)), CallOutcome::Complete(result)) => (calls, result),
+        (_, other) => return other,
+    };
+    for (name, plan) in &mut result.meta {
+        if *name == PLAN {
+            *plan = old_plan(calls, plan);
+        }
+    }
+    if let Some(structured) = &mut result.structured
+        && let Ok(mut value) = serde_json::from_str::<Value>(structured)
+        && let Some(plan) = value.get_mut("plan")
+    {
+        convert_plan(calls, plan);
+        *structured = value.to_string();
+    }
+    if let CallContent::Text(text) = &mut result.content {
+        *text = old_words(calls, text);
+    }
+    CallOutcome::Complete(result)
+}
+
+/// Returns a text with the old names of the columns that it quotes.
+fn old_words(calls: &CallShim, text: &str) -> String {
+    let mut text = text.to_owned();
+    for quote in ["`", "\""] {
+        let words = text.split(quote);
+        let words = words.map(|word| calls.columns.get(word).map_or(word, String::as_str));
+        let words: Vec<&str> = words.collect();
+        text = words.join(quote);
+    }
+    text
+}
+
+fn old_plan(calls: &CallShim, plan: &str) -> String {
+    match serde_json::from_str::<Value>(plan) {
+        Ok(mut value) => {
+            convert_plan(calls, &mut value);
+            value.to_string()
+        }
+        Err(_) => plan.to_owned(),
+    }
+}
+
+/// Converts a plan as its caller reads it: the columns that would change, and the record before and after.
+fn convert_plan(calls: &CallShim, plan: &mut Value) {
+    if let Some(Value::Array(changed)) = plan.get_mut("changed") {
+        for name in changed {
+            if let Some(old) = name.as_str().and_then(|name| calls.columns.get(name)) {
+                *name = old.as_str().into();
+            }
+        }
+    }
+    for side in ["before", "after"] {
+        if let Some(Value::Object(record)) = plan.get_mut(side) {
+            *record = old_record(calls, std::mem::take(record));
+        }
+    }
+}
+
+/// Converts a record as the result of a write does, and by the names of columns where that gives none.
+fn old_record(calls: &CallShim, record: Map<String, Value>) -> Map<String, Value> {
+    let mut result = Value::Object(Map::from_iter([(
+        "record".to_owned(),
+        Value::Object(record.clone()),
+    )]));
+    calls.down.down(&mut result);
+    match result.get_mut("record").map(Value::take) {
+        Some(Value::Object(converted)) if converted != record => converted,
+        _ => {
+            let old = |name: String| calls.columns.get(&name).cloned().unwrap_or(name);
+            let members = record.into_iter();
+            members.map(|(name, value)| (old(name), value)).collect()
+        }
+    }
 }
 
 /// Returns `true` if a result may take long to convert or to check.
@@ -237,6 +336,8 @@ impl ValueChange<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use serde_json::json;
     use weir_contracts::shim::{ShimStep, ToolShim};
 
@@ -256,6 +357,7 @@ mod tests {
             up,
             down,
             results: None,
+            columns: BTreeMap::from([("feet".to_owned(), "ft".to_owned())]),
         }
     }
 
@@ -317,6 +419,27 @@ mod tests {
         assert_eq!(got, wanted);
     }
 
+    /// The names of the live version are none that the caller knows.
+    #[test]
+    fn a_plan_has_the_old_names_of_columns() {
+        let plan = json!({
+            "verb": "update", "changed": ["feet", "name"],
+            "before": { "feet": 7, "name": "KEF" }, "after": { "feet": 8, "name": "feet" },
+        });
+        let wanted = json!({
+            "verb": "update", "changed": ["ft", "name"],
+            "before": { "ft": 7, "name": "KEF" }, "after": { "ft": 8, "name": "feet" },
+        });
+        for at in ["/record/ft", "/ft"] {
+            let mut converted = plan.clone();
+            convert_plan(&renaming(at), &mut converted);
+            assert_eq!(converted, wanted, "{at}");
+        }
+        let text = "It would update `feet`, `name`: \"feet\" of 10 feet.";
+        let wanted = "It would update `ft`, `name`: \"ft\" of 10 feet.";
+        assert_eq!(old_words(&renaming("/ft"), text), wanted);
+    }
+
     #[test]
     fn a_large_result_is_converted_where_nothing_waits_for_it() {
         let calls = renaming("/ft");
@@ -333,6 +456,7 @@ mod tests {
             up,
             down,
             results: None,
+            columns: BTreeMap::new(),
         };
         assert!(!is_heavy(&same, &result(&large)));
     }

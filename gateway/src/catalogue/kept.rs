@@ -1,11 +1,15 @@
 //! Prepares versions that are served beside the live one.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
 
 use ahash::RandomState;
 use weir_contracts::{
-    CompiledContract,
+    CompiledContract, ContractTool,
     compile::result_arm,
+    contract::FieldDestination,
     output::ResultChecker,
     shim::{ShimConversion, VersionShim},
 };
@@ -46,6 +50,8 @@ pub struct CallShim {
     pub down: ShimConversion,
     /// The check of results of the kept version; `None`: it has no output schema.
     pub results: Option<ResultChecker>,
+    /// The names that the kept version has for columns and parameters of the live one, where they are others.
+    pub columns: BTreeMap<String, String>,
 }
 
 impl KeptTool {
@@ -86,7 +92,8 @@ impl ServedVersion {
                 steps.conversions()
             });
             let shim = match (calls, &current) {
-                (Some(Ok((up, down))), Some(_)) => Some(CallShim {
+                (Some(Ok((up, down))), Some(current)) => Some(CallShim {
+                    columns: old_columns(tool, &current.tool, (&up, &down)),
                     up,
                     down,
                     results: result_checker(tool),
@@ -124,7 +131,42 @@ impl ServedVersion {
     }
 }
 
-fn result_checker(tool: &weir_contracts::ContractTool) -> Option<ResultChecker> {
+/// Returns the names that the old tool has for what the new one asks its source for, where they are others: by the arguments that
+/// both have, and by the columns of results.
+fn old_columns(
+    old: &ContractTool,
+    new: &ContractTool,
+    (up, down): (&ShimConversion, &ShimConversion),
+) -> BTreeMap<String, String> {
+    let (Some(was), Some(is)) = (old.collection(), new.collection()) else {
+        return BTreeMap::new();
+    };
+    let mut columns = down.old_columns();
+    for input in &is.binding.inputs {
+        let argument = up.old_name(&input.field).unwrap_or(&input.field);
+        let mut inputs = was.binding.inputs.iter();
+        let before = inputs.find(|before| before.field == argument);
+        let before = before.and_then(|before| source_name(&before.to));
+        if let (Some(now), Some(before)) = (source_name(&input.to), before) {
+            columns.insert(now.to_owned(), before.to_owned());
+        }
+    }
+    columns.retain(|now, before| *now != *before);
+    columns
+}
+
+/// Returns the column or the parameter that an argument goes to.
+fn source_name(to: &FieldDestination) -> Option<&str> {
+    match to {
+        FieldDestination::Condition { column: name, .. }
+        | FieldDestination::Guard { column: name, .. }
+        | FieldDestination::Column(name)
+        | FieldDestination::Param(name) => Some(name.as_str()),
+        FieldDestination::Clear => None,
+    }
+}
+
+fn result_checker(tool: &ContractTool) -> Option<ResultChecker> {
     let schema = tool.checked_output()?.value();
     match (tool.offer().is_some(), tool.is_foreign()) {
         (false, _) => ResultChecker::new(&result_arm(&schema)).ok(),

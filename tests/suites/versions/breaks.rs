@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use weir_tests::{House, Modern};
 
-use super::{begin, house, publish, run};
+use super::{begin, code, house, publish, run};
 use crate::sample;
 
 /// The names of the elevation in each version: the argument and the column. None gives another away.
@@ -34,7 +34,11 @@ fn shim(from: (&str, &str), to: (&str, &str)) -> String {
 
 /// Gives the elevation other names, and keeps the version before by an operator's shim.
 fn change(house: &House, from: (&str, &str), to: (&str, &str)) {
-    house.write("changed.yaml", named(to));
+    change_to(house, named(to), from, to);
+}
+
+fn change_to(house: &House, text: String, from: (&str, &str), to: (&str, &str)) {
+    house.write("changed.yaml", text);
     house.write("shim.json", shim(from, to));
     let data = sample::DATA.replace(FIRST.1, to.1);
     house.write("data/airports.csv", data);
@@ -123,4 +127,63 @@ async fn a_draft_names_the_kept_versions_that_would_lose_their_shim() {
     let (_, shown, _) = house.run(&["contracts", "show", draft]);
     let line = "version 1.0.0, which is kept, would lose its shim";
     assert!(shown.contains(line), "{shown}");
+}
+
+/// The columns of a plan are those of the version that is called.
+#[tokio::test]
+async fn a_plan_of_a_kept_version_has_its_names() {
+    let approved =
+        |text: String| text.replace("verb: create", "verb: create\n    approval: required");
+    let house = house().file("airports.yaml", approved(named(FIRST)));
+    let (gateway, ann, _) = begin(&house);
+    change_to(&house, approved(named(SECOND)), FIRST, SECOND);
+    let ann = Modern::with_key(gateway.url(), &ann);
+    let new = json!({ "iata": "AAA", "name": "New", "country": "IS", (FIRST.1): 7 });
+    let has_old_names = |plan: &Value| {
+        let changed = plan["changed"].as_array().expect("columns");
+        changed.contains(&json!(FIRST.1)) && !changed.contains(&json!(SECOND.1))
+    };
+
+    let meta = json!({ "dev.weir/plan": true });
+    let params = json!({ "name": "create_airport", "arguments": new, "_meta": meta });
+    let answer = ann.ask("tools/call", params).await.result().clone();
+    let plan = &answer["_meta"]["dev.weir/plan"];
+    assert!(has_old_names(plan), "{answer}");
+    assert_eq!(plan["after"][FIRST.1], 7, "{answer}");
+    assert_eq!(&answer["structuredContent"]["plan"], plan, "{answer}");
+    let text = answer["content"][0]["text"].as_str().expect("a text");
+    assert!(text.contains("`elevation_ft`"), "{text}");
+
+    let waiting = ann.call("create_airport", new).await;
+    assert_eq!(code(&waiting), "approval_required", "{waiting}");
+    let plan = &waiting["structuredContent"]["plan"];
+    assert!(has_old_names(plan), "{waiting}");
+    let text = waiting["content"][0]["text"].as_str().expect("a text");
+    assert!(text.contains("`elevation_ft`"), "{text}");
+}
+
+/// What a source refuses has the column by the name that the caller sent.
+#[tokio::test]
+async fn a_refusal_of_a_kept_version_has_its_names() {
+    let house = house();
+    let (gateway, ann, _) = begin(&house);
+    let key =
+        |inside: &str| json!([{ "rename": { "at": format!("{inside}/iata"), "to": "code" } }]);
+    let tools = json!({
+        "list_airports": { "output": key("/records/*") },
+        "lookup_airport": { "input": key(""), "output": key("") },
+        "create_airport": { "input": key(""), "output": key("/record") },
+    });
+    house.write("shim.json", json!({ "tools": tools }).to_string());
+    house.write("changed.yaml", sample::CONTRACT.replace("iata", "code"));
+    house.write("data/airports.csv", sample::DATA.replace("iata", "code"));
+    let (status, out, err) = publish(&house, "changed.yaml", &["--keep", "--shim", "shim.json"]);
+    assert_eq!(status, 0, "{out}{err}");
+    let new = |key: &str| json!({ (key): "GOT", "name": "New", "country": "IS" });
+    for (endpoint, key) in [("airports@1", "iata"), ("airports@2", "code")] {
+        let client = Modern::with_key(gateway.contract_url(endpoint), &ann);
+        let refused = client.call("create_airport", new(key)).await;
+        assert_eq!(code(&refused), "conflict", "{refused}");
+        assert_eq!(refused["structuredContent"]["field"], key, "{refused}");
+    }
 }
