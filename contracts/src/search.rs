@@ -58,6 +58,8 @@ pub struct ToolIndex {
     tools: usize,
     stemmer: WordStemmer,
     parts: WordParts,
+    /// The tools whose names end with words that are not searched, by these words.
+    of_empty_words: HashMap<String, Vec<u32>>,
 }
 
 /// A tool that shares words with a question.
@@ -83,7 +85,12 @@ impl ToolIndex {
             EmbedderBuilder::<u32, WordStemmer>::with_avgdl(mean_length(length, texts.len()))
                 .build();
         let (mut scorer, mut counts) = (Scorer::new(), HashMap::new());
+        let mut of_empty_words: HashMap<String, Vec<u32>> = HashMap::new();
         for (number, text) in (0_u32..).zip(texts) {
+            let name = text.lines().next().unwrap_or_default();
+            if let Some(word) = stemmer.join_last_empty_words(name) {
+                of_empty_words.entry(word).or_default().push(number);
+            }
             let words = once_each(embedder.embed(text));
             words
                 .indices()
@@ -97,17 +104,36 @@ impl ToolIndex {
             tools: texts.len(),
             stemmer,
             parts: WordParts::new(vocabulary),
+            of_empty_words,
         }
     }
 
     /// Returns at most `most` entries that share a word with the question, the best first. Where none does, these are
-    /// the entries that share parts of words with it, and all of them are weak.
+    /// the entries whose names end with its empty words, or that share parts of words with it, and all of them are weak.
     pub fn find(&self, question: &str, most: usize) -> Vec<ToolMatch> {
         let found = self.find_by_words(question, most);
-        match found.is_empty() {
-            true => self.find_by_parts(question, most),
-            false => found,
+        if !found.is_empty() {
+            return found;
         }
+        let numbers = match self.find_by_empty_words(question) {
+            [] => self.find_by_parts(question, most),
+            numbers => numbers.iter().take(most).copied().collect(),
+        };
+        let weak = numbers.into_iter().map(|number| ToolMatch {
+            number: number.try_into().expect("an index of a list"),
+            is_weak: true,
+        });
+        weak.collect()
+    }
+
+    /// Returns the entries whose names end with a question that has empty words alone, such as `get_me`.
+    fn find_by_empty_words(&self, question: &str) -> &[u32] {
+        if !self.stemmer.has_only_empty_words(question) {
+            return &[];
+        }
+        let asked = self.stemmer.join_last_empty_words(question);
+        let named = asked.and_then(|word| self.of_empty_words.get(&word));
+        named.map_or(&[], Vec::as_slice)
     }
 
     fn find_by_words(&self, question: &str, most: usize) -> Vec<ToolMatch> {
@@ -130,7 +156,7 @@ impl ToolIndex {
     }
 
     /// Asks for the words of the index that are related to those of the question.
-    fn find_by_parts(&self, question: &str, most: usize) -> Vec<ToolMatch> {
+    fn find_by_parts(&self, question: &str, most: usize) -> Vec<u32> {
         let mut seen = HashSet::new();
         let asked = self.stemmer.tokenize(question).into_iter();
         let asked = asked.filter(|word| WordParts::has_parts(word) && seen.insert(word.clone()));
@@ -142,12 +168,7 @@ impl ToolIndex {
         });
         let mut words = once_each(Embedding(related.collect()));
         self.keep_rarest(&mut words);
-        let found = self.rank(&words, most).into_iter();
-        let found = found.map(|number| ToolMatch {
-            number: number.try_into().expect("an index of a list"),
-            is_weak: true,
-        });
-        found.collect()
+        self.rank(&words, most)
     }
 
     /// Sorts words by the number of tools that have them, and keeps as many as one question may have.

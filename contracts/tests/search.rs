@@ -269,3 +269,22 @@ fn parts_of_words_do_not_count_beside_whole_ones() {
         .collect();
     assert_eq!(found, [(0, true)]);
 }
+
+/// GitHub's server has a tool of that name.
+#[test]
+fn a_name_of_empty_words_is_found() {
+    let texts = [
+        "github_get_me\nReturns details of the authenticated user.",
+        "github_get_issue\nReturns an issue.",
+    ];
+    let index = ToolIndex::new(&texts.map(str::to_owned));
+    for question in ["get_me", "getMe", "get me"] {
+        let found = index.find(question, 5);
+        let found: Vec<_> = found
+            .iter()
+            .map(|tool| (tool.number, tool.is_weak))
+            .collect();
+        assert_eq!(found, [(0, true)], "{question}");
+    }
+    assert!(index.find("what is it", 5).is_empty());
+}

@@ -41,6 +41,21 @@ impl Tokenizer for WordStemmer {
 }
 
 impl WordStemmer {
+    /// Returns the empty words with which a name ends, as one word, which is the name to those who ask for it by nothing
+    /// else: `get_me`, `github_get_me`. `None` where it ends with another word.
+    pub(super) fn join_last_empty_words(&self, name: &str) -> Option<String> {
+        let words = plain_words(name);
+        let is_empty = |word: &&String| self.empty.contains(word.as_str());
+        let empty = words.iter().rev().take_while(is_empty).count();
+        Some(words[words.len() - empty..].concat()).filter(|word| !word.is_empty())
+    }
+
+    /// Returns `true` if a question has empty words alone.
+    pub(super) fn has_only_empty_words(&self, question: &str) -> bool {
+        let words = plain_words(question);
+        question.is_ascii() && words.iter().all(|word| self.empty.contains(word.as_str()))
+    }
+
     /// Adds the words of a text whose script puts spaces between them.
     fn add_plain(&self, text: &str, words: &mut Vec<String>) {
         let plain = if text.is_ascii() {
@@ -56,6 +71,13 @@ impl WordStemmer {
             .filter(|word| !self.empty.contains(&**word));
         words.extend(plain.map(|word| self.stemmer.stem(&word).into_owned()));
     }
+}
+
+/// Returns the words of a name or a question in ASCII, as they are, in small letters.
+fn plain_words(text: &str) -> Vec<String> {
+    let parts = text.split(|char: char| !char.is_ascii_alphanumeric());
+    let words = parts.flat_map(humps).map(str::to_ascii_lowercase);
+    words.collect()
 }
 
 /// Returns `true` for letters of scripts that are written without spaces between words, and of Hangul, whose words end in
@@ -139,6 +161,22 @@ fn ends_acronym(bytes: &[u8], at: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_of_empty_words_is_one_word() {
+        for (name, expected) in [
+            ("get_me", Some("getme")),
+            ("github.get-me", Some("getme")),
+            ("getMe", Some("getme")),
+            ("who am I?", Some("whoami")),
+            ("list_all", Some("all")),
+            ("get_issue", None),
+            ("", None),
+        ] {
+            let word = WordStemmer::default().join_last_empty_words(name);
+            assert_eq!(word.as_deref(), expected, "{name}");
+        }
+    }
 
     #[test]
     fn texts_are_compared_by_the_stems_of_their_words() {
