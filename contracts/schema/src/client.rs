@@ -8,6 +8,7 @@ mod merging;
 mod patterns;
 mod references;
 mod rules;
+mod texts;
 mod types;
 
 use serde::{Deserialize, Serialize};

@@ -11,6 +11,7 @@ use super::{
         ClientFeatures, DESCRIPTION, ENUM, FIELD_NAME, FORMAT, ITEMS, KEYWORD, NULL, OPEN_OBJECT,
         PATTERN, REFERENCE, REQUIRED, SIZE, TOOL_NAME, TOP_LEVEL, TYPE, UNION,
     },
+    texts::TextLengths,
     types,
 };
 use crate::{
@@ -37,6 +38,9 @@ const COMBINATORS: [&str; 7] = ["anyOf", "oneOf", "allOf", "not", "if", "then", 
 const LEVELS_MAX: usize = 10;
 const PROPERTIES_MAX: usize = 5_000;
 const VALUES_MAX: usize = 1_000;
+/// Characters of names and values in all, and of the values in one long list.
+const TEXTS_MAX: usize = 120_000;
+const LIST_MAX: usize = 15_000;
 /// Values of any type that are written as a union; further ones of a tool are texts.
 const ANY_MAX: usize = 200;
 
@@ -74,7 +78,7 @@ pub(super) fn lower(tool: &str, input: &Value, takes: &ClientFeatures) -> Lowere
     if let Some(members) = whole.as_object_mut() {
         members.entry("type").or_insert_with(|| "object".into());
     }
-    lowering.sizes();
+    lowering.sizes(&whole);
     LoweredTool {
         input: whole,
         remarks: lowering.remarks,
@@ -581,14 +585,22 @@ impl ToolLowering<'_> {
         Value::Object(members)
     }
 
-    fn sizes(&mut self) {
+    fn sizes(&mut self, whole: &Value) {
         if !self.takes.strict {
             return;
         }
+        let mut texts = TextLengths::default();
+        texts.add(whole);
         for (count, most, what) in [
             (self.levels, LEVELS_MAX, "levels"),
             (self.properties, PROPERTIES_MAX, "properties"),
             (self.values, VALUES_MAX, "values of enums"),
+            (texts.all, TEXTS_MAX, "characters of names and values"),
+            (
+                texts.longest_list,
+                LIST_MAX,
+                "characters in a list of values",
+            ),
         ] {
             if count > most {
                 self.refuse(

@@ -133,7 +133,8 @@ pub const RULES: [ClientRule; 16] = [
     ClientRule {
         name: SIZE,
         clients: &[OpenaiStrict],
-        does: "more than 10 levels, 5000 properties or 1000 values of enums make the tool refused",
+        does: "more than 10 levels, 5000 properties, 1000 values of enums, 120000 characters of names and values, or 15000 of a \
+               list of over 250 values make the tool refused",
         source: "https://developers.openai.com/api/docs/guides/structured-outputs",
     },
 ];
