@@ -127,6 +127,61 @@ async fn a_table_of_sqlite_that_changes_behind_its_description_is_listed() {
     assert_eq!(least["structuredContent"]["records"], expected, "{least}");
 }
 
+/// JSON of which databases take more than an answer may hold, each with what is shown of it.
+fn odd_json() -> Vec<(String, Value)> {
+    let nested = |levels: usize, inside: &str| {
+        format!("{}{inside}{}", "[".repeat(levels), "]".repeat(levels))
+    };
+    let deepest = serde_json::from_str(&nested(62, "null")).expect("JSON");
+    vec![
+        (r#"{"k":1,"k":2}"#.to_owned(), json!({ "k": 1 })),
+        ("[1e400,1]".to_owned(), json!([null, 1])),
+        (r#"{"a":"\ud800b"}"#.to_owned(), json!({ "a": "\u{fffd}b" })),
+        (nested(63, "1"), deepest),
+        (r#"{"k":[1,2]}"#.to_owned(), json!({ "k": [1, 2] })),
+    ]
+}
+
+#[tokio::test]
+async fn json_of_sqlite_that_no_answer_may_hold_is_listed() {
+    let house = sqlite("CREATE TABLE doc (id INTEGER PRIMARY KEY, j JSON);");
+    let database = Connection::open(house.path().join("data/odd.db")).expect("a database");
+    let mut expected = Vec::new();
+    for (at, (kept, shown)) in odd_json().into_iter().enumerate() {
+        let row = format!("INSERT INTO doc VALUES ({at}, '{kept}')");
+        database.execute_batch(&row).expect("a row");
+        expected.push(json!({ "id": at, "j": shown }));
+    }
+    let gateway = serve_drafts(&house, &["doc"]);
+    let client = Modern::new(gateway.url());
+    assert_eq!(records(&client, "list_docs").await, json!(expected));
+}
+
+#[tokio::test]
+async fn json_of_postgresql_that_no_answer_may_hold_is_listed() {
+    let server = Postgres::start();
+    server.sql("CREATE TABLE doc (id int PRIMARY KEY, j json, js json[])");
+    let mut expected = Vec::new();
+    for (at, (kept, shown)) in odd_json().into_iter().enumerate() {
+        server.sql(&format!(
+            "INSERT INTO doc VALUES ({at}, '{kept}', ARRAY['{{\"k\":1,\"k\":2}}'::json])"
+        ));
+        expected.push(json!({ "id": at, "j": shown, "js": [{ "k": 1 }] }));
+    }
+    let (_house, gateway) = postgresql(
+        &server,
+        "contract: docs
+description: Documents.
+collections:
+  docs: { adapter: sql, settings: { connection: pg, table: doc }, key: [id] }
+tools:
+  - { tool: list_docs, description: Lists all., verb: list, collection: docs, fields: [] }
+",
+    );
+    let client = Modern::new(gateway.url());
+    assert_eq!(records(&client, "list_docs").await, json!(expected));
+}
+
 #[tokio::test]
 async fn a_text_of_sqlite_that_is_not_utf_8_is_listed() {
     let house = sqlite(

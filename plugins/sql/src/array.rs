@@ -8,9 +8,10 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use weir_plugin_sdk::serde_json::{self, value::RawValue};
-use weir_plugin_sdk::value::{Value, compact_json, write_string};
+use weir_plugin_sdk::value::{Value, write_string};
 use weir_plugin_sdk::{Error, Field, Type, Zone};
 
+use crate::document;
 use crate::native;
 
 /// PostgreSQL has six; a text with more is none of its arrays.
@@ -173,7 +174,7 @@ impl<'a> ArrayColumn<'a> {
                 "f" | "false" => "false",
                 _ => return write_string(text, out),
             }),
-            Type::Json => match compact_json(text, field, zone) {
+            Type::Json => match document::passable(text, DIMENSIONS_MAX) {
                 Some(json) => out.push_str(&json),
                 None => write_string(text, out),
             },

@@ -1,14 +1,13 @@
 //! A column of the recorded shape in the words of a dialect: how it is read, compared, ordered and written, so that
 //! every database means what the value table means.
 
-use std::borrow::Cow;
-
 use weir_plugin_sdk::serde_json::{self, json, value::RawValue};
-use weir_plugin_sdk::value::{Datetime, Value, compact_json};
+use weir_plugin_sdk::value::{Datetime, Value};
 use weir_plugin_sdk::{Error, Field, Shape, Type, Zone};
 
 use crate::array::ArrayColumn;
 use crate::dialect::SqlDialect;
+use crate::document;
 use crate::mysql::MysqlColumn;
 use crate::native::{self, with_era};
 use crate::settings::quoted;
@@ -81,7 +80,7 @@ impl<'a> SqlColumn<'a> {
         }
     }
 
-    /// Returns the connection's answer as the column's type. Of SQLite and MySQL JSON comes as the text it is.
+    /// Returns the connection's answer as the column's type.
     pub(crate) fn value<'r>(&self, raw: &'r RawValue, zone: &Zone) -> Value<'r> {
         if self.dialect == SqlDialect::Postgresql {
             if let Some(array) = self.array() {
@@ -93,12 +92,8 @@ impl<'a> SqlColumn<'a> {
                 return before_christ(raw, self.field, zone);
             }
         }
-        let nested = matches!(self.field.kind, Type::Json | Type::Record | Type::List);
-        if nested && self.dialect != SqlDialect::Postgresql && raw.get().starts_with('"') {
-            let text: String = serde_json::from_str(raw.get()).unwrap_or_default();
-            if let Some(json) = compact_json(&text, self.field, zone) {
-                return Value::Json(Cow::Owned(json));
-            }
+        if let Some(json) = document::value(raw, self.field, zone, self.dialect) {
+            return json;
         }
         let value = Value::from_json(raw, self.field, zone);
         match self.dialect {

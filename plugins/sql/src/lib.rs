@@ -10,6 +10,7 @@ mod column;
 mod condition;
 mod describe;
 mod dialect;
+mod document;
 mod mysql;
 mod native;
 mod operation;
