@@ -514,7 +514,7 @@ impl RemoteEndpoint {
         let text = text_after_progress(response, progress)
             .await
             .map_err(unanswered)?;
-        let mut answer: Value = serde_json::from_str(&text)
+        let mut answer = extracted::read_answer(&text)
             .with_context(|| format!("{} answered {status} and no MCP", self.url))?;
         if let Some(error) = answer.get("error").filter(|error| !error.is_null()) {
             anyhow::bail!(

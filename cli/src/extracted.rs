@@ -178,8 +178,7 @@ pub(super) async fn call(
         }
         RequestError::Failed(failure) => failure.into(),
     })?;
-    let mut result: Map<String, Value> =
-        serde_json::from_str(answer.get()).context("the result is not an object")?;
+    let mut result = read_result(answer.get())?;
     if result
         .get("resultType")
         .is_some_and(|kind| kind == "input_required")
@@ -201,6 +200,28 @@ pub(super) async fn call(
         structured,
         is_error,
     ))
+}
+
+/// Reads a result as a gateway does.
+fn read_result(answer: &str) -> anyhow::Result<Map<String, Value>> {
+    match read_answer(answer).context("the result cannot be read")? {
+        Value::Object(result) => Ok(result),
+        _ => anyhow::bail!("the result is not an object"),
+    }
+}
+
+/// Reads what a server answered. An odd member does not cost the others, and is reported.
+pub(super) fn read_answer(text: &str) -> anyhow::Result<Value> {
+    const SHOWN_MAX: usize = 5;
+    let (answer, odd) = weir_contracts::json::read_answer(text)
+        .map_err(|fault| anyhow::anyhow!("{}", fault.placed()))?;
+    for fault in odd.iter().take(SHOWN_MAX) {
+        eprintln!(
+            "weir: not read as the server answered it: {}",
+            fault.placed()
+        );
+    }
+    Ok(answer)
 }
 
 #[cfg(test)]

@@ -108,6 +108,15 @@ async fn an_answer_without_a_result_is_refused() {
 }
 
 #[tokio::test]
+async fn an_odd_member_of_an_answer_costs_itself_alone() {
+    let text = r#"{"jsonrpc":"2.0","id":1,"result":{"large":1e400,"half":"\ud800","n":1}}"#;
+    let remote = endpoint("application/json", move |_| text.to_owned()).await;
+    let result = remote.request("tools/call", Some("t"), json!({})).await;
+    let expected = json!({ "large": null, "half": "\u{fffd}", "n": 1 });
+    assert_eq!(result.expect("an answer"), expected);
+}
+
+#[tokio::test]
 async fn a_stream_that_stays_open_behind_its_answer_is_left() {
     let event =
         |n: u32| format!("data: {{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{{\"n\":{n}}}}}\n\n");

@@ -106,6 +106,23 @@ fn a_value_that_is_no_object_is_printed() {
 }
 
 #[test]
+fn an_odd_member_of_an_answer_costs_itself_alone() {
+    let house = documented_as("odd", "Returns odd members.", json!({}));
+    let server = hostile(&["tools"]);
+    let mut words = vec!["call", "--from", "doc.json", "odd", "--"];
+    words.extend(server.iter().map(String::as_str));
+    let (code, out, err) = run(weir(&house, &words));
+    assert_eq!(code, 0, "{err}");
+    let printed: Value = serde_json::from_str(&out).expect("JSON");
+    let id = 1_234_567_890_123_456_789_i64;
+    assert_eq!(
+        printed,
+        json!({ "id": id, "twice": 2, "large": null, "half": "\u{fffd}" })
+    );
+    assert!(err.contains("not read as the server answered it"), "{err}");
+}
+
+#[test]
 fn a_call_by_a_document_is_validated_and_takes_words_as_people_write_them() {
     let house = documented(
         "Returns what it is sent.",
