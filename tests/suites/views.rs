@@ -578,6 +578,25 @@ async fn a_view_with_search_lists_two_tools_and_runs_the_real_ones() {
     }
 }
 
+/// Google's converter refuses a tool whose schema has `additionalProperties: false`.
+#[tokio::test]
+async fn the_tools_of_a_search_are_written_for_its_client() {
+    let house = sample::house().config(
+        "[views.gemini]\nsearch = true\nprofile = \"gemini\"\n[views.claude]\nsearch = true\nprofile = \"anthropic\"\n",
+    );
+    let gateway = house.serve();
+    let (whole, _) = Modern::new(gateway.view_url("claude")).list().await;
+    let (read, _) = Modern::new(gateway.view_url("gemini")).list().await;
+    for (mut whole, read) in whole.into_iter().zip(read) {
+        let input = whole["inputSchema"].as_object_mut().expect("a schema");
+        assert_eq!(input.remove("additionalProperties"), Some(json!(false)));
+        if let Some(limit) = input["properties"].get_mut("limit") {
+            limit.as_object_mut().expect("a schema").remove("default");
+        }
+        assert_eq!(read["inputSchema"], whole["inputSchema"]);
+    }
+}
+
 /// A list that is filled up with what fits least is taken for an answer.
 #[tokio::test]
 async fn complaint_24_a_search_says_that_its_matches_are_weak() {

@@ -259,6 +259,7 @@ impl CatalogueListing {
                 self.tools.entries(),
                 contracts,
                 read_only,
+                self.tools.clients.profile,
             )),
             ..self
         }

@@ -10,6 +10,7 @@ use weir_contracts::{
     CompiledContract,
     search::{IndexedTool, ToolIndex},
 };
+use weir_schema::client::{ClientProfile, lower};
 
 use super::{CatalogueListing, CatalogueTool, ListShape};
 
@@ -35,6 +36,7 @@ impl CatalogueSearch {
         tools: &[Arc<CatalogueTool>],
         contracts: &[Arc<CompiledContract>],
         read_only: bool,
+        profile: Option<ClientProfile>,
     ) -> Self {
         let sentences = contracts.iter().map(|contract| {
             let (name, description) = (&*contract.name, contract.description.as_deref());
@@ -61,7 +63,7 @@ impl CatalogueSearch {
              outputSchema. A tool with `weak` shares few words with the query. Call one with {CALL_TOOL}. {amount}, of {}{more}.",
             named.join(", ")
         );
-        let listed = ListShape::ALL.map(|shape| written(&description, read_only, shape));
+        let listed = ListShape::ALL.map(|shape| written(&description, read_only, shape, profile));
         let contracts = contracts.into_iter().map(|name| {
             let sentence = sentences.get(&**name).copied().unwrap_or_default();
             (name.clone(), format!("{name} {sentence}"))
@@ -158,7 +160,12 @@ fn first_sentence(text: &str) -> &str {
         .trim()
 }
 
-fn written(description: &str, read_only: bool, shape: ListShape) -> String {
+fn written(
+    description: &str,
+    read_only: bool,
+    shape: ListShape,
+    profile: Option<ClientProfile>,
+) -> String {
     let is_structured = shape.is_structured();
     let one = |name: &str, title: &str, description: &str, read_only: bool| {
         let mut tool = json!({ "name": name });
@@ -166,7 +173,11 @@ fn written(description: &str, read_only: bool, shape: ListShape) -> String {
             tool["title"] = title.into();
         }
         tool["description"] = description.into();
-        tool["inputSchema"] = CatalogueSearch::input(name);
+        let input = CatalogueSearch::input(name);
+        // Strict mode has no form for the arguments of another tool, so that both stay as they are in such a view.
+        let lowered = profile.filter(|profile| *profile != ClientProfile::OpenaiStrict);
+        let lowered = lowered.map(|profile| lower(name, &input, profile).input);
+        tool["inputSchema"] = lowered.unwrap_or(input);
         if shape != ListShape::Plain {
             tool["annotations"] = json!({ "readOnlyHint": read_only });
         }
