@@ -8,6 +8,9 @@ use crate::keyword::REF;
 /// Forms of a union that each get the description of the union; of more, the first one alone gets it.
 const DESCRIBED_MAX: usize = 16;
 
+/// Descriptions of one property that are written as a union.
+const JOINED_MAX: usize = 64;
+
 /// The keywords that hold for values of one type alone.
 const KEYWORDS_OF_TYPES: [(&str, &[&str]); 4] = [
     (
@@ -107,14 +110,9 @@ pub(super) fn separate_union(members: &mut Map<String, Value>) -> bool {
         .iter()
         .any(|key| members.contains_key(*key))
     {
-        for form in &mut forms {
-            let more = form.get_mut("properties").map(Value::take);
-            let (Some(Value::Object(more)), Some(Value::Object(own))) =
-                (more, members.get_mut("properties"))
-            else {
-                continue;
-            };
-            for (name, schema) in more {
+        let joined = join_properties(&mut forms);
+        if let Some(Value::Object(own)) = members.get_mut("properties") {
+            for (name, schema) in joined {
                 own.entry(name).or_insert(schema);
             }
         }
@@ -133,6 +131,34 @@ pub(super) fn separate_union(members: &mut Map<String, Value>) -> bool {
     }
     members.insert("anyOf".to_owned(), Value::Array(forms));
     false
+}
+
+/// Takes the properties of several forms. One that they describe in different ways is a union of these, of which no form
+/// is preferred, such as the names of kinds; where these are many, it takes any value.
+fn join_properties(forms: &mut [Value]) -> Map<String, Value> {
+    let mut all = Map::new();
+    for form in forms {
+        let Some(Value::Object(properties)) = form.get_mut("properties").map(Value::take) else {
+            continue;
+        };
+        for (name, schema) in properties {
+            let schemas = all.entry(name).or_insert_with(|| json!([]));
+            if let Value::Array(schemas) = schemas
+                && schemas.len() <= JOINED_MAX
+                && !schemas.contains(&schema)
+            {
+                schemas.push(schema);
+            }
+        }
+    }
+    for schemas in all.values_mut() {
+        *schemas = match schemas.take() {
+            Value::Array(mut schemas) if schemas.len() == 1 => schemas.remove(0),
+            Value::Array(schemas) if schemas.len() <= JOINED_MAX => json!({ "anyOf": schemas }),
+            _ => json!({}),
+        };
+    }
+    all
 }
 
 /// Puts the forms of unions that are forms themselves in their place.
@@ -226,6 +252,21 @@ mod tests {
                 vec!["enum"],
             ),
             (json!({ "description": "D." }), any("D."), vec!["type"]),
+            // What kinds share, and the name of the kind.
+            (
+                json!({ "type": "object", "properties": { "a": text }, "anyOf": [
+                    { "properties": { "k": { "const": "c" } } },
+                    { "properties": { "k": { "const": "s" }, "w": text } },
+                ] }),
+                json!({ "type": "object", "properties": {
+                    "a": text,
+                    "k": { "anyOf": [
+                        { "enum": ["c"], "type": "string" }, { "enum": ["s"], "type": "string" },
+                    ] },
+                    "w": text,
+                } }),
+                vec!["union"],
+            ),
             // A name that is required and has no schema costs the whole request.
             (
                 json!({ "type": "object", "properties": { "s": text }, "required": ["s", "n"] }),
