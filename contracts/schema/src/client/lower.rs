@@ -317,16 +317,17 @@ impl ToolLowering<'_> {
         has_changed
     }
 
-    /// Drops an enum unless all of its values are texts.
+    /// Drops an enum unless all of its values are texts, and those of a text.
     fn texts(&mut self, members: &mut Map<String, Value>, at: &str) {
         if let Some(value) = members.shift_remove("const") {
             members.entry("enum").or_insert(json!([value]));
         }
         let word = types::find_type_of_values(members).filter(Value::is_string);
+        let is_text = members.get("type").is_none_or(|word| word == "string");
         let Some(Value::Array(values)) = members.get_mut("enum") else {
             return;
         };
-        if values.iter().all(Value::is_string) {
+        if is_text && values.iter().all(Value::is_string) {
             let all = values.len();
             values.retain(|value| value != "");
             let (left, had_empty) = (values.len(), values.len() < all);

@@ -267,6 +267,11 @@ mod tests {
                 } }),
                 vec!["union"],
             ),
+            (
+                json!({ "type": "integer", "enum": ["1", "2"] }),
+                json!({ "type": "integer" }),
+                vec!["enum"],
+            ),
             // A name that is required and has no schema costs the whole request.
             (
                 json!({ "type": "object", "properties": { "s": text }, "required": ["s", "n"] }),
