@@ -53,6 +53,18 @@ fn no_client_takes_a_choice_between_argument_lists() {
     ] {
         check(profile, input.clone(), expected.clone(), &["top-level"]);
     }
+    let text = || json!({ "type": "string" });
+    let forms = json!([
+        { "properties": { "by": { "const": "id" }, "id": text() }, "required": ["id"] },
+        { "properties": { "by": { "const": "name" }, "name": text() }, "required": ["name"] },
+    ]);
+    let by = json!({ "anyOf": [{ "const": "id" }, { "const": "name" }] });
+    check(
+        ClientProfile::Anthropic,
+        json!({ "type": "object", "oneOf": forms }),
+        json!({ "type": "object", "properties": { "by": by, "id": text(), "name": text() } }),
+        &["top-level"],
+    );
     let whole = json!({ "type": "object", "allOf": [object(json!({ "a": { "type": "string" } }), json!(["a"]))] });
     check(
         ClientProfile::Anthropic,

@@ -113,19 +113,28 @@ impl ToolLowering<'_> {
         });
     }
 
-    /// Removes choices between whole argument lists, which no client takes.
+    /// Removes choices between whole argument lists, which no client takes. The arguments that they name stay.
     fn top(&mut self, members: &mut Map<String, Value>) {
         if let Some(conflict) = merge_all_of(members) {
             self.lose(TOP_LEVEL, "", twice(&conflict));
         }
+        // Strict mode would require the arguments of all forms together.
+        let is_closed = members
+            .get("additionalProperties")
+            .is_some_and(|more| *more == false);
+        let has_other_names = !is_closed && !self.takes.strict;
         for keyword in COMBINATORS.into_iter().chain(["enum", "const"]) {
-            if members.shift_remove(keyword).is_some() {
-                self.lose(
-                    TOP_LEVEL,
-                    "",
-                    format!("`{keyword}` of all arguments together is left out"),
-                );
+            let Some(removed) = members.shift_remove(keyword) else {
+                continue;
+            };
+            if let Value::Array(mut forms) = removed
+                && has_other_names
+                && ["anyOf", "oneOf"].contains(&keyword)
+            {
+                types::add_properties(members, &mut forms);
             }
+            let message = format!("`{keyword}` of all arguments together is left out");
+            self.lose(TOP_LEVEL, "", message);
         }
     }
 

@@ -35,7 +35,8 @@ pub const RULES: [ClientRule; 16] = [
     ClientRule {
         name: TOP_LEVEL,
         clients: &[Anthropic, Openai, OpenaiStrict, Gemini, Cursor, Vscode],
-        does: "`anyOf`, `oneOf`, `allOf`, `not`, `if` at the top of a schema are left out; one `allOf` is merged",
+        does: "`anyOf`, `oneOf`, `allOf`, `not`, `if` at the top of a schema are left out; `allOf` is merged, and the \
+               properties of `anyOf` and `oneOf` join the others, except for openai-strict",
         source: "https://github.com/anthropics/claude-code/issues/5973 (Anthropic); microsoft/vscode-copilot-chat \
                  src/extension/tools/common/toolSchemaNormalizer.ts (VS Code: fails for Claude and GPT-4o)",
     },

@@ -110,11 +110,8 @@ pub(super) fn separate_union(members: &mut Map<String, Value>) -> bool {
         .iter()
         .any(|key| members.contains_key(*key))
     {
-        let joined = join_properties(&mut forms);
-        if let Some(Value::Object(own)) = members.get_mut("properties") {
-            for (name, schema) in joined {
-                own.entry(name).or_insert(schema);
-            }
+        if members.contains_key("properties") {
+            add_properties(members, &mut forms);
         }
         return true;
     }
@@ -131,6 +128,20 @@ pub(super) fn separate_union(members: &mut Map<String, Value>) -> bool {
     }
     members.insert("anyOf".to_owned(), Value::Array(forms));
     false
+}
+
+/// Adds the properties of several forms to those of a schema.
+pub(super) fn add_properties(members: &mut Map<String, Value>, forms: &mut [Value]) {
+    let joined = join_properties(forms);
+    if joined.is_empty() {
+        return;
+    }
+    let own = members.entry("properties").or_insert_with(|| json!({}));
+    if let Value::Object(own) = own {
+        for (name, schema) in joined {
+            own.entry(name).or_insert(schema);
+        }
+    }
 }
 
 /// Takes the properties of several forms. One that they describe in different ways is a union of these, of which no form
