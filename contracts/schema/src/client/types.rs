@@ -207,6 +207,62 @@ mod tests {
         json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false })
     }
 
+    #[track_caller]
+    fn check(schema: Value, expected: Value, rules: &[&str]) {
+        let input = object(json!({ "a": schema }), json!([]));
+        let lowered = lower("t", &input, ClientProfile::Gemini);
+        assert_eq!(lowered.input["properties"]["a"], expected, "{schema}");
+        let lost: Vec<_> = lowered.remarks.iter().map(|remark| remark.rule).collect();
+        assert_eq!(lost, rules, "{schema}");
+        let again = lower("t", &lowered.input, ClientProfile::Gemini);
+        assert_eq!(again.input, lowered.input, "{schema}");
+    }
+
+    /// Gemini refuses a request for a required name without a schema, and for values of an enum that are no texts.
+    #[test]
+    fn gemini_is_sent_the_names_and_values_that_it_takes() {
+        let text = json!({ "type": "string" });
+        let anything = json!({ "anyOf": write_any_value() });
+        for (schema, expected, rules) in [
+            // What kinds share, and the name of the kind.
+            (
+                json!({ "type": "object", "properties": { "a": text }, "anyOf": [
+                    { "properties": { "k": { "const": "c" } } },
+                    { "properties": { "k": { "const": "s" }, "w": text } },
+                ] }),
+                json!({ "type": "object", "properties": {
+                    "a": text,
+                    "k": { "anyOf": [
+                        { "enum": ["c"], "type": "string" }, { "enum": ["s"], "type": "string" },
+                    ] },
+                    "w": text,
+                } }),
+                vec!["union"],
+            ),
+            (
+                json!({ "type": "integer", "enum": ["1", "2"] }),
+                json!({ "type": "integer" }),
+                vec!["enum"],
+            ),
+            // A name that is required and has no schema costs the whole request.
+            (
+                json!({ "type": "object", "properties": { "s": text }, "required": ["s", "n"] }),
+                json!({ "type": "object", "properties": { "s": text, "n": anything }, "required": ["s", "n"] }),
+                vec!["type"],
+            ),
+            (
+                json!({ "type": "object", "anyOf": [{ "required": ["a"] }, { "required": [] }] }),
+                json!({ "anyOf": [
+                    { "required": ["a"], "type": "object", "properties": { "a": anything } },
+                    { "required": [], "type": "object" },
+                ] }),
+                vec!["type"],
+            ),
+        ] {
+            check(schema, expected, &rules);
+        }
+    }
+
     /// Vertex refuses a request with a schema that has no type, and one with anything beside `anyOf`.
     #[test]
     fn gemini_is_sent_a_type_or_a_union_alone() {
@@ -220,7 +276,6 @@ mod tests {
             let list = json!({ "type": "array", "items": text, "description": description });
             json!({ "anyOf": [form("string"), form("number"), form("boolean"), form("object"), list] })
         };
-        let anything = json!({ "anyOf": write_any_value() });
         for (schema, expected, rules) in [
             (
                 json!({ "description": "D.", "anyOf": [{ "type": "string", "description": "Own." }, { "type": "integer" }] }),
@@ -263,48 +318,8 @@ mod tests {
                 vec!["enum"],
             ),
             (json!({ "description": "D." }), any("D."), vec!["type"]),
-            // What kinds share, and the name of the kind.
-            (
-                json!({ "type": "object", "properties": { "a": text }, "anyOf": [
-                    { "properties": { "k": { "const": "c" } } },
-                    { "properties": { "k": { "const": "s" }, "w": text } },
-                ] }),
-                json!({ "type": "object", "properties": {
-                    "a": text,
-                    "k": { "anyOf": [
-                        { "enum": ["c"], "type": "string" }, { "enum": ["s"], "type": "string" },
-                    ] },
-                    "w": text,
-                } }),
-                vec!["union"],
-            ),
-            (
-                json!({ "type": "integer", "enum": ["1", "2"] }),
-                json!({ "type": "integer" }),
-                vec!["enum"],
-            ),
-            // A name that is required and has no schema costs the whole request.
-            (
-                json!({ "type": "object", "properties": { "s": text }, "required": ["s", "n"] }),
-                json!({ "type": "object", "properties": { "s": text, "n": anything }, "required": ["s", "n"] }),
-                vec!["type"],
-            ),
-            (
-                json!({ "type": "object", "anyOf": [{ "required": ["a"] }, { "required": [] }] }),
-                json!({ "anyOf": [
-                    { "required": ["a"], "type": "object", "properties": { "a": anything } },
-                    { "required": [], "type": "object" },
-                ] }),
-                vec!["type"],
-            ),
         ] {
-            let input = object(json!({ "a": schema }), json!([]));
-            let lowered = lower("t", &input, ClientProfile::Gemini);
-            assert_eq!(lowered.input["properties"]["a"], expected, "{schema}");
-            let lost: Vec<_> = lowered.remarks.iter().map(|remark| remark.rule).collect();
-            assert_eq!(lost, rules, "{schema}");
-            let again = lower("t", &lowered.input, ClientProfile::Gemini);
-            assert_eq!(again.input, lowered.input, "{schema}");
+            check(schema, expected, &rules);
         }
         // What is written for a value of any type is bounded.
         let many: serde_json::Map<_, _> =
