@@ -127,6 +127,43 @@ async fn a_table_of_sqlite_that_changes_behind_its_description_is_listed() {
     assert_eq!(least["structuredContent"]["records"], expected, "{least}");
 }
 
+/// A row that comes later with another value in a column that may not be null is no record, and ends no list.
+#[tokio::test]
+async fn a_row_of_sqlite_that_fits_no_record_is_left_out() {
+    let house = sqlite(
+        "CREATE TABLE part (id INTEGER PRIMARY KEY, n INT NOT NULL, m INT);
+         INSERT INTO part VALUES (1, 10, 1);",
+    );
+    let gateway = serve_drafts(&house, &["part"]);
+    let client = Modern::new(gateway.url());
+    let later = Connection::open(house.path().join("data/odd.db")).expect("a database");
+    later
+        .execute_batch(
+            "INSERT INTO part VALUES (2, 'word', 1), (3, 30, 9007199254740993), (4, 9007199254740993, 1),
+                 (9007199254740993, 50, 1), (5, 50, 2);",
+        )
+        .expect("rows");
+    let part = |id: i64, m: Option<i64>| json!({ "id": id, "n": id * 10, "m": m });
+    for limit in [1, 2, 9] {
+        for (order_by, ids) in [
+            (None, [1, 3, 5]),
+            (Some("-n"), [5, 3, 1]),
+            (Some("m"), [1, 5, 3]),
+        ] {
+            let shown = |id: i64| match id {
+                1 => part(id, Some(1)),
+                5 => part(id, Some(2)),
+                _ => part(id, None),
+            };
+            let expected: Vec<_> = ids.into_iter().map(shown).collect();
+            let walked = pages(&client, "list_parts", order_by, limit).await;
+            assert_eq!(walked, json!(expected), "{order_by:?} by {limit}");
+        }
+    }
+    let one = client.call("get_part", json!({ "id": 2 })).await;
+    assert_eq!(one["structuredContent"]["code"], "not_found", "{one}");
+}
+
 /// JSON of which databases take more than an answer may hold, each with what is shown of it.
 fn odd_json() -> Vec<(String, Value)> {
     let nested = |levels: usize, inside: &str| {

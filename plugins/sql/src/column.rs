@@ -133,6 +133,11 @@ impl<'a> SqlColumn<'a> {
         self.dialect == SqlDialect::Sqlite && sqlite::is_emptied(self.field, raw, value)
     }
 
+    /// Returns `true` if a record can have neither the value nor null in its place.
+    pub(crate) fn is_unfit(&self, value: &Value<'_>) -> bool {
+        self.dialect == SqlDialect::Sqlite && sqlite::is_unfit(self.field, value)
+    }
+
     /// Returns the condition for another comparison than `=`. `None` means that no value of the column compares with
     /// this one.
     pub(crate) fn compares(

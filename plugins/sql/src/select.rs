@@ -5,20 +5,44 @@ use std::fmt::Write;
 
 use weir_plugin_sdk::order::{bad_cursor, decode_cursor, encode_cursor, total_order};
 use weir_plugin_sdk::records::Records;
-use weir_plugin_sdk::{Error, Order, Page, Query, Shape, Value, log, sql};
+use weir_plugin_sdk::{Error, Order, Page, Query, Shape, Value, Zone, log, sql};
 
 use crate::SqlAdapter;
 use crate::column::{SqlColumn, place};
 use crate::condition;
 use crate::dialect::SqlDialect;
 use crate::order::{OrderedColumns, SelectPart};
+use crate::sqlite;
 use crate::statement::{self, StatementBuilder, cell};
+
+/// The beginning of a cursor behind which only rows are read that fit their columns, since others were met: the records
+/// of a list without a key are counted.
+const FITTING: &str = "~";
 
 pub(crate) fn read(
     collection: &SqlAdapter,
     dialect: SqlDialect,
     query: &Query,
 ) -> Result<Page, Error> {
+    let cursor = query.cursor.as_deref().unwrap_or_default();
+    if !cursor.starts_with(FITTING)
+        && let Some(page) = read_page(collection, dialect, query, false)?
+    {
+        return Ok(page);
+    }
+    // A row whose value fits a column neither as itself nor as null is no record, and costs the others nothing.
+    let page = read_page(collection, dialect, query, true)?;
+    page.ok_or_else(|| Error::internal("The records cannot be told from the other rows."))
+}
+
+/// Reads a page, of all rows or of those alone that fit the columns which may not be null. Returns `None` if all rows are read
+/// and one does not fit.
+fn read_page(
+    collection: &SqlAdapter,
+    dialect: SqlDialect,
+    query: &Query,
+    only_fitting: bool,
+) -> Result<Option<Page>, Error> {
     let SqlAdapter { shape, zone, .. } = collection;
     let selected = collection.selected(query, dialect)?;
     let columns = |places: &[usize]| -> Vec<_> {
@@ -34,14 +58,7 @@ pub(crate) fn read(
         is_led_by_finite: false,
     };
     let is_total = !shape.key.is_empty();
-    let (mut last, mut offset, mut behind) = (None, 0, "");
-    if let Some(cursor) = &query.cursor {
-        (offset, behind) = counted(cursor, is_total)?;
-        if !behind.is_empty() {
-            let fields: Vec<_> = by.iter().map(|column| column.field).collect();
-            last = Some(decode_cursor(behind, &fields, zone)?);
-        }
-    }
+    let (last, offset, behind) = begin(query, &by, is_total, zone)?;
     let (first, others) = if is_total && offset == 0 {
         order.parts(last.as_deref())
     } else {
@@ -52,6 +69,7 @@ pub(crate) fn read(
         dialect,
         query,
         selected: &selected,
+        only_fitting,
     };
     let limit = query.limit as usize;
     let answer = sql::query(&reading.part(&first, offset)?).map_err(source_error)?;
@@ -70,7 +88,7 @@ pub(crate) fn read(
         rows = finite.into_iter().chain(others).take(limit).collect();
     }
     let mut records = Records::new();
-    let mut emptied = BTreeSet::new();
+    let (mut emptied, mut unfit) = (BTreeSet::new(), None);
     for row in &rows {
         let members = wanted.iter().enumerate().map(|(at, column)| {
             let (key, raw) = (column.field.key.as_str(), cell(row, at)?);
@@ -78,9 +96,18 @@ pub(crate) fn read(
             if column.is_emptied(raw, &value) {
                 emptied.insert(key);
             }
+            if !only_fitting && column.is_unfit(&value) {
+                unfit = Some(key);
+            }
             Ok((key, value))
         });
         records.push(members.collect::<Result<Vec<_>, Error>>()?);
+    }
+    if let Some(key) = unfit {
+        log::warn(&format!(
+            "Records are left out: {key:?} may not be null, and holds a value that is not of its type."
+        ));
+        return Ok(None);
     }
     if !emptied.is_empty() {
         log::warn(&format!(
@@ -92,6 +119,10 @@ pub(crate) fn read(
             let values = by.iter().zip(&selected.remembered);
             let values = values.map(|(column, at)| Ok(column.value(cell(last, *at)?, zone)));
             let values = values.collect::<Result<Vec<_>, Error>>()?;
+            let mut each = by.iter().zip(&values);
+            if !only_fitting && each.any(|(column, value)| column.is_unfit(value)) {
+                return Ok(None);
+            }
             match values.iter().any(|value| is_lossy(value, dialect)) {
                 true => Some(format!("{}{behind}", offset + rows.len() as u64)),
                 false => Some(encode_cursor(&values)),
@@ -100,10 +131,31 @@ pub(crate) fn read(
         Some(_) if !is_last => Some((offset + rows.len() as u64).to_string()),
         _ => None,
     };
-    Ok(Page {
+    let mark = if only_fitting { FITTING } else { "" };
+    Ok(Some(Page {
         records: records.finish(),
-        next,
-    })
+        next: next.map(|next| format!("{mark}{next}")),
+    }))
+}
+
+/// Reads where a page begins: behind the order values of a record, if the cursor has some, how many records behind it, and that
+/// record as the cursor names it.
+fn begin<'q>(
+    query: &'q Query,
+    by: &[SqlColumn<'_>],
+    is_total: bool,
+    zone: &Zone,
+) -> Result<(Option<Vec<Value<'static>>>, u64, &'q str), Error> {
+    let Some(cursor) = query.cursor.as_deref() else {
+        return Ok((None, 0, ""));
+    };
+    let cursor = cursor.strip_prefix(FITTING).unwrap_or(cursor);
+    let (offset, behind) = counted(cursor, is_total)?;
+    if behind.is_empty() {
+        return Ok((None, offset, behind));
+    }
+    let fields: Vec<_> = by.iter().map(|column| column.field).collect();
+    Ok((Some(decode_cursor(behind, &fields, zone)?), offset, behind))
 }
 
 /// Reads how many records a cursor leaves out, and behind which record that is. Without a key, records are only counted.
@@ -139,6 +191,7 @@ struct SqlReader<'a> {
     dialect: SqlDialect,
     query: &'a Query,
     selected: &'a PreparedSelect,
+    only_fitting: bool,
 }
 
 impl SqlReader<'_> {
@@ -180,6 +233,12 @@ impl SqlReader<'_> {
     fn conditions(&self, builder: &mut StatementBuilder) -> Result<Vec<String>, Error> {
         let SqlAdapter { shape, zone, .. } = self.collection;
         let mut conditions = condition::of_records(shape, self.dialect);
+        if self.only_fitting {
+            let places = self.selected.wanted.iter().chain(&self.selected.by);
+            let places: BTreeSet<usize> = places.copied().collect();
+            let fields = places.into_iter().map(|at| &shape.fields[at]);
+            conditions.extend(sqlite::has_values(fields));
+        }
         for given in &self.query.conditions {
             let column = SqlColumn::find(shape, self.dialect, &given.column)?;
             conditions.push(condition::condition(given, &column, zone, builder)?);

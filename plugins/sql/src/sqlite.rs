@@ -6,6 +6,9 @@ use weir_plugin_sdk::{Field, Shape, Type, Value};
 
 use crate::settings::quoted;
 
+/// The whole numbers that the value table has.
+const INTEGER_MAX: i128 = (1 << 53) - 1;
+
 /// Returns the condition that a value is of its column's type; `None` where every value is, or an expression of the column
 /// sees to it. A column of texts that the contract calls a number is left as it is.
 pub(crate) fn fits(field: &Field) -> Option<String> {
@@ -18,7 +21,8 @@ pub(crate) fn fits(field: &Field) -> Option<String> {
             ))
         }
         Type::Integer if is_numeric(field) => Some(format!(
-            "typeof({name}) IN ('integer', 'real') AND {name} = CAST({name} AS INTEGER)"
+            "typeof({name}) IN ('integer', 'real') AND {name} = CAST({name} AS INTEGER) \
+             AND +{name} BETWEEN -{INTEGER_MAX} AND {INTEGER_MAX}"
         )),
         Type::Boolean if is_numeric(field) => Some(format!("{name} IN (0, 1)")),
         Type::Number | Type::Decimal if is_numeric(field) => {
@@ -38,9 +42,40 @@ pub(crate) fn typed<'r>(value: Value<'r>, raw: &RawValue, field: &Field) -> Valu
     match value {
         Value::Unfit(_) => Value::Null,
         _ if is_number && raw.get().starts_with('"') => Value::Null,
-        Value::Integer(value) if i64::try_from(value).is_err() => Value::Null,
+        Value::Integer(value) if is_beyond(field, value) => Value::Null,
         value => value,
     }
+}
+
+fn is_beyond(field: &Field, value: i128) -> bool {
+    field.kind == Type::Integer && !(-INTEGER_MAX..=INTEGER_MAX).contains(&value)
+}
+
+/// Returns `true` for a value that a record can have neither as it is nor as null.
+pub(crate) fn is_unfit(field: &Field, value: &Value<'_>) -> bool {
+    !field.nullable
+        && match value {
+            Value::Unfit(_) => true,
+            Value::Null => field.kind != Type::Json,
+            Value::Integer(value) => is_beyond(field, *value),
+            _ => false,
+        }
+}
+
+/// Returns the conditions that the columns which may not be null hold values of their types.
+pub(crate) fn has_values<'f>(fields: impl Iterator<Item = &'f Field>) -> Vec<String> {
+    let conditions = fields.filter(|field| !field.nullable).filter_map(|field| {
+        let name = quoted(&field.key);
+        let fits = fits(field);
+        match field.kind {
+            Type::Datetime => Some(format!("weir_datetime({name}, 'UTC') IS NOT NULL")),
+            Type::Number | Type::Decimal => {
+                fits.map(|fits| format!("{fits} AND abs({name}) <= 1.7976931348623157e308"))
+            }
+            _ => fits,
+        }
+    });
+    conditions.collect()
 }
 
 /// Returns `true` if a record has null in place of what SQLite answered.

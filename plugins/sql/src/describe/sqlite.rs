@@ -96,7 +96,8 @@ pub(super) fn describe(settings: &SqlSettings) -> Result<SqlDescription, Error> 
             &column.name,
             field(&column.name, &column.r#type, seen),
             |field| {
-                field.nullable = column.required == 0 && !is_number;
+                let may_be_null = column.required == 0 || seen.infinities > 0;
+                field.nullable = may_be_null && !is_number;
                 field.generated = column.defaulted != 0 || is_number || is_computed;
                 field.read_only = is_computed;
             },
@@ -170,6 +171,8 @@ struct ColumnCounts {
     texts: i64,
     blobs: i64,
     nulls: i64,
+    /// Those that are shown as null.
+    infinities: i64,
     dates: i64,
     datetimes: i64,
     least: i64,
@@ -221,6 +224,7 @@ fn look(settings: &SqlSettings, columns: &[&str]) -> Result<Vec<ColumnCounts>, E
                 texts: number("t"),
                 blobs: number("b"),
                 nulls: number("n"),
+                infinities: number("x"),
                 dates: number("d"),
                 datetimes: number("m"),
                 least: number("lo"),
@@ -236,6 +240,7 @@ fn counts(at: usize, column: &str) -> String {
     let date = "[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]";
     format!(
         "{} AS i{at}, {} AS r{at}, {} AS t{at}, {} AS b{at}, {} AS n{at}, \
+         sum(typeof({column}) = 'real' AND abs({column}) > 1.7976931348623157e308) AS x{at}, \
          sum(typeof({column}) = 'text' AND {column} GLOB '{date}' AND date({column}) = {column}) AS d{at}, \
          sum(weir_datetime({column}, 'UTC') IS NOT NULL) AS m{at}, \
          min(CASE typeof({column}) WHEN 'integer' THEN {column} END) AS lo{at}, \

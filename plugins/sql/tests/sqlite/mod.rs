@@ -1,9 +1,10 @@
 //! Tests for SQLite alone.
 
 use weir_plugin_sdk::{
-    Adapter, Order, Query, Verb,
+    Adapter, Order, Query, Shape, Verb,
     serde_json::{self, Value, json},
 };
+use weir_sql::SqlAdapter;
 
 use crate::both::{Both, Which, describe, open, outline, write};
 
@@ -142,5 +143,90 @@ fn rows_that_only_sqlite_takes_are_read() {
         assert_eq!(list("latin", &[], limit), whole);
         let by_note = [Order::parse("-note")];
         assert_eq!(list("latin", &by_note, limit), list("latin", &by_note, 9));
+    }
+}
+
+/// A value that comes later in a column which may not be null, and is not of its type, takes its own row from a list alone.
+#[test]
+fn rows_that_do_not_fit_are_left_out() {
+    let both = Both::filled(
+        "CREATE TABLE full (id INTEGER PRIMARY KEY, n INT NOT NULL, d DATE NOT NULL, x DECIMAL(9,2) NOT NULL, f REAL NOT NULL,
+             at DATETIME NOT NULL, b BOOLEAN NOT NULL, j JSON NOT NULL, m INT);
+         INSERT INTO full VALUES (1, 1, '2024-01-01', 1.5, 0.5, '2024-01-01T00:00:00Z', 1, '{}', 1);
+         CREATE TABLE bare (n INT NOT NULL, v TEXT);
+         INSERT INTO bare VALUES (1, 'a');
+         CREATE TABLE endless (id INTEGER PRIMARY KEY, f REAL NOT NULL);
+         INSERT INTO endless VALUES (1, 9e999), (2, 1);",
+        "",
+    );
+    let shape = |table: &str| {
+        let settings = format!(r#"{{"connection":"db","table":"{table}"}}"#);
+        both.on(Which::Sqlite, || describe(&settings)).expect(table)
+    };
+    let (full, bare) = (shape("full"), shape("bare"));
+    assert_eq!(
+        outline(&shape("endless")),
+        "id:Integer! f:Number key=id write=create,update,delete read_only=None"
+    );
+    let later = both.sqlite_file().execute_batch(
+        "INSERT INTO full VALUES (2, 'word', '2024-01-01', 1, 1, '2024-01-01T00:00:00Z', 1, '{}', 1),
+             (3, 1, 'soon', 1, 1, '2024-01-01T00:00:00Z', 1, '{}', 1), (4, 1, '2024-01-01', 'much', 1, '2024-01-01T00:00:00Z', 1, '{}', 1),
+             (5, 1, '2024-01-01', 1, 9e999, '2024-01-01T00:00:00Z', 1, '{}', 1), (6, 1, '2024-01-01', 1, 1, 'noon', 1, '{}', 1),
+             (7, 1, '2024-01-01', 1, 1, '2024-01-01T00:00:00Z', 7, '{}', 1), (8, 9007199254740992, '2024-01-01', 1, 1, '2024-01-01T00:00:00Z', 1, '{}', 1),
+             (9, 1, '2024-01-01', 1, 1, '2024-01-01T00:00:00Z', 1, '{', 9007199254740992),
+             (9007199254740992, 1, '2024-01-01', 1, 1, '2024-01-01T00:00:00Z', 1, '{}', 1);
+         INSERT INTO bare VALUES ('word', 'b'), (2, 'c'), (3, 'd'), ('words', 'e');",
+    );
+    later.expect("rows");
+    let list = |shape: &Shape, table: &str, by: &[Order], limit: u32, columns: &[&str]| {
+        let mut query = Query {
+            columns: columns.iter().map(|column| column.to_string()).collect(),
+            order: by.to_vec(),
+            limit,
+            ..Query::default()
+        };
+        let mut walked = Vec::new();
+        loop {
+            let settings = format!(r#"{{"connection":"db","table":"{table}"}}"#);
+            let page = both.on(Which::Sqlite, || {
+                SqlAdapter::open(&settings, shape)?.read(&query)
+            });
+            let page = page.expect(table);
+            walked.extend(serde_json::from_str::<Vec<Value>>(&page.records).expect("records"));
+            query.cursor = page.next;
+            if query.cursor.is_none() || walked.len() > 20 {
+                return Value::from(walked);
+            }
+        }
+    };
+    for limit in [1, 2, 9] {
+        for (by, ids) in [
+            ("id", [1, 9]),
+            ("-id", [9, 1]),
+            ("m", [1, 9]),
+            ("-n", [1, 9]),
+        ] {
+            let by = [Order::parse(by)];
+            let ids: Vec<Value> = ids.iter().map(|id| json!({"id": id, "n": 1})).collect();
+            let all = list(&full, "full", &by, limit, &[]);
+            let shown: Vec<Value> = all
+                .as_array()
+                .expect("records")
+                .iter()
+                .map(|one| json!({"id": one["id"], "n": one["n"]}))
+                .collect();
+            assert_eq!(shown, ids, "{by:?} by {limit}");
+            let last = all
+                .as_array()
+                .expect("records")
+                .iter()
+                .find(|one| one["id"] == 9)
+                .expect("the last");
+            assert_eq!((&last["m"], &last["j"]), (&Value::Null, &json!("{")));
+        }
+        let words = json!([{"n": 1, "v": "a"}, {"n": 2, "v": "c"}, {"n": 3, "v": "d"}]);
+        assert_eq!(list(&bare, "bare", &[], limit, &[]), words);
+        let by_word = [Order::parse("v")];
+        assert_eq!(list(&bare, "bare", &by_word, limit, &["n", "v"]), words);
     }
 }
