@@ -164,6 +164,32 @@ async fn a_row_of_sqlite_that_fits_no_record_is_left_out() {
     assert_eq!(one["structuredContent"]["code"], "not_found", "{one}");
 }
 
+/// Values without an end that are there when a table is described are null, in columns that may not be null too.
+#[tokio::test]
+async fn values_of_postgresql_without_an_end_are_listed() {
+    let server = Postgres::start();
+    server.sql(
+        "CREATE TABLE price (id int PRIMARY KEY, until timestamptz NOT NULL, share float8 NOT NULL);
+         INSERT INTO price VALUES (1, '2024-01-01Z', 0.5), (2, 'infinity', 'NaN')",
+    );
+    let (_house, gateway) = postgresql(
+        &server,
+        "contract: prices
+description: Prices.
+collections:
+  prices: { adapter: sql, settings: { connection: pg, table: price }, key: [id] }
+tools:
+  - { tool: list_prices, description: Lists all., verb: list, collection: prices, fields: [] }
+",
+    );
+    let client = Modern::new(gateway.url());
+    let expected = json!([
+        { "id": 1, "until": "2024-01-01T00:00:00Z", "share": 0.5 },
+        { "id": 2, "until": null, "share": null },
+    ]);
+    assert_eq!(records(&client, "list_prices").await, expected);
+}
+
 /// JSON of which databases take more than an answer may hold, each with what is shown of it.
 fn odd_json() -> Vec<(String, Value)> {
     let nested = |levels: usize, inside: &str| {

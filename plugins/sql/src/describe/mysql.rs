@@ -8,7 +8,7 @@ use weir_plugin_sdk::{Error, Field, Type};
 use weir_statements::write::WrittenTable;
 
 use super::{SqlDescription, ask, columns_of, no_table};
-use crate::mysql;
+use crate::mysql::{self, MysqlColumn};
 use crate::settings::{SqlSettings, SqlSource, quoted};
 
 const TABLE: &str = "SELECT TABLE_SCHEMA AS \"schema\", TABLE_TYPE AS kind, VERSION() AS version, \
@@ -25,6 +25,9 @@ const KEY: &str = "SELECT COLUMN_NAME AS name FROM information_schema.STATISTICS
 /// The checks of MariaDB, whose JSON is a text with one.
 const CHECKS: &str = "SELECT CHECK_CLAUSE AS clause FROM information_schema.CHECK_CONSTRAINTS \
     WHERE CONSTRAINT_SCHEMA = ? AND TABLE_NAME = ?";
+
+/// Rows in which values are looked for that are shown as null.
+const ROWS_SEARCHED: u32 = 10_000;
 
 #[derive(Deserialize)]
 struct MysqlTable {
@@ -109,6 +112,10 @@ pub(super) fn describe(settings: &SqlSettings) -> Result<SqlDescription, Error> 
         .map(|column| (column.name.as_str(), column.native.as_str()))
         .collect();
     let odd = find_odd_booleans(settings, &names)?;
+    let zeros = match is_view {
+        true => Vec::new(),
+        false => find_zeros(settings, &columns)?,
+    };
     for column in &columns {
         let mut field = field(&column.name, &column.native, &odd);
         let extra = column.extra.to_ascii_lowercase();
@@ -128,7 +135,8 @@ pub(super) fn describe(settings: &SqlSettings) -> Result<SqlDescription, Error> 
         described.add(&column.name, field, |field| {
             // A date of zeros is shown as null.
             let is_zero = default.is_some_and(|default| default.contains("0000-00-00"));
-            field.nullable = column.nullable != "NO" || is_view || is_zero;
+            let has_zeros = is_zero || zeros.contains(&column.name);
+            field.nullable = column.nullable != "NO" || is_view || has_zeros;
             field.read_only =
                 extra.contains("stored generated") || extra.contains("virtual generated");
             field.generated = is_numbered
@@ -233,6 +241,47 @@ fn find_odd_booleans(
         .filter(|(at, _)| is_odd(*at))
         .map(|(_, name)| name.to_owned())
         .collect())
+}
+
+/// Returns the columns that may not be null and have a date or time that is shown as null, such as one of zeros, in one of the
+/// first rows.
+fn find_zeros(settings: &SqlSettings, columns: &[MysqlColumnRow]) -> Result<Vec<String>, Error> {
+    let required = columns.iter().filter(|column| column.nullable == "NO");
+    let fields: Vec<Field> = required
+        .filter_map(|column| field(&column.name, &column.native, &[]))
+        .collect();
+    let searched: Vec<(&str, String)> = fields
+        .iter()
+        .filter_map(|field| {
+            let finite = MysqlColumn { field, zone: "UTC" }.finite()?;
+            Some((field.key.as_str(), finite))
+        })
+        .collect();
+    if searched.is_empty() {
+        return Ok(Vec::new());
+    }
+    let names: Vec<_> = searched.iter().map(|(name, _)| quoted(name)).collect();
+    let list: Vec<_> = searched
+        .iter()
+        .enumerate()
+        .map(|(at, (_, finite))| format!("MAX(NOT ({finite})) AS c{at}"))
+        .collect();
+    let text = format!(
+        "SELECT {} FROM (SELECT {} FROM {} LIMIT {ROWS_SEARCHED}) AS searched",
+        list.join(", "),
+        names.join(", "),
+        settings.source().sql()
+    );
+    let rows: Vec<HashMap<String, Option<i64>>> = match ask(settings, &text, Vec::new()) {
+        Ok(rows) => rows,
+        // The account that describes the table may have fewer rights than the one that reads it.
+        Err(error) if error.is("denied") => Vec::new(),
+        Err(error) => return Err(error),
+    };
+    let row = rows.into_iter().next().unwrap_or_default();
+    let is_odd = |at: usize| row.get(&format!("c{at}")).copied().flatten() == Some(1);
+    let found = searched.iter().enumerate().filter(|(at, _)| is_odd(*at));
+    Ok(found.map(|(_, (name, _))| (*name).to_owned()).collect())
 }
 
 /// Recognizes ``json_valid(`column`)``, in quotes of either kind.

@@ -12,7 +12,9 @@ use crate::settings::{SqlSettings, SqlSource, quoted};
 
 /// Rows in which arrays are looked at.
 const ROWS_LOOKED_AT: u32 = 200;
-/// Arrays looked at in one statement.
+/// Rows in which values are looked for that are shown as null.
+const ROWS_SEARCHED: u32 = 10_000;
+/// Columns looked at in one statement.
 const COLUMNS_A_PASS: usize = 200;
 /// The levels of composites within composites that are described; what lies deeper is any JSON.
 const COMPOSITES_MAX: usize = 4;
@@ -108,6 +110,10 @@ pub(super) fn describe(settings: &SqlSettings) -> Result<SqlDescription, Error> 
     let mut columns: Vec<PostgresColumnRow> = ask(settings, COLUMNS, vec![json!(table.oid)])?;
     let key: Vec<KeyPart> = ask(settings, KEY, vec![json!(table.oid)])?;
     find_dimensions(settings, &mut columns)?;
+    // A view may be too much to read, and a foreign table far away.
+    if matches!(table.kind.as_str(), "r" | "p") {
+        find_infinite(settings, &mut columns)?;
+    }
     let mut described = SqlDescription {
         key: key.into_iter().map(|part| part.name).collect(),
         read_only: matches!(table.kind.as_str(), "v" | "m").then_some("A view is read-only."),
@@ -216,6 +222,62 @@ fn find_dimensions(settings: &SqlSettings, columns: &mut [PostgresColumnRow]) ->
         }
     }
     Ok(())
+}
+
+/// Looks for values that are shown as null in columns that may not be null, which then may be.
+fn find_infinite(settings: &SqlSettings, columns: &mut [PostgresColumnRow]) -> Result<(), Error> {
+    let mut searched: Vec<_> = columns
+        .iter_mut()
+        .filter(|column| column.required)
+        .filter_map(|column| {
+            let odd = is_infinite(&quoted(&column.name), &column.native)?;
+            Some((odd, column))
+        })
+        .collect();
+    for searched in searched.chunks_mut(COLUMNS_A_PASS) {
+        let names: Vec<_> = searched
+            .iter()
+            .map(|(_, column)| quoted(&column.name))
+            .collect();
+        let found: Vec<_> = searched
+            .iter()
+            .enumerate()
+            .map(|(at, (odd, _))| format!("bool_or({odd}) AS c{at}"))
+            .collect();
+        let text = format!(
+            "SELECT {} FROM (SELECT {} FROM {} LIMIT {ROWS_SEARCHED}) AS searched",
+            found.join(", "),
+            names.join(", "),
+            settings.source().sql()
+        );
+        let rows: Vec<HashMap<String, Option<bool>>> = match ask(settings, &text, Vec::new()) {
+            Ok(rows) => rows,
+            // The account that describes the table may have fewer rights than the one that reads it.
+            Err(error) if error.is("denied") => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        let Some(row) = rows.first() else {
+            return Ok(());
+        };
+        for (at, (_, column)) in searched.iter_mut().enumerate() {
+            if row.get(&format!("c{at}")).copied().flatten() == Some(true) {
+                column.required = false;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Returns the condition that a value is shown as null; `None` for types of which all values are shown.
+fn is_infinite(name: &str, native: &str) -> Option<String> {
+    Some(match native {
+        // The difference of an infinity with itself is not a number.
+        "float4" | "float8" | "numeric" => format!("NOT ({name} - {name} = 0)"),
+        "date" | "timestamp" | "timestamptz" => format!(
+            "NOT ({name} >= '0001-01-01 BC'::{native} AND {name} < '10000-01-01'::{native})"
+        ),
+        _ => return None,
+    })
 }
 
 /// Returns the field of a column; `None` for columns of bytes, which have no place in the value table.

@@ -211,6 +211,39 @@ fn dates_of_zeros_are_null() {
     }
 }
 
+/// A value that is shown as null makes a column of PostgreSQL and MariaDB nullable, where it is there when the table is described.
+#[test]
+fn values_that_are_shown_as_null_make_their_column_nullable() {
+    let both = Both::filled(
+        "",
+        "CREATE TABLE born (id int PRIMARY KEY, day date NOT NULL, at timestamp NOT NULL, seen timestamptz NOT NULL, sure date NOT NULL,
+             n numeric NOT NULL, f float8 NOT NULL, g float4 NOT NULL);
+         INSERT INTO born VALUES (1, '2024-01-01', '-infinity', '10000-01-01', '2024-01-01', 'NaN', 'infinity', 1),
+             (2, 'infinity', '2024-01-01', '2024-01-01', '2024-01-01', 1, 1, 1);",
+    )
+    .with_mysql(
+        "SET sql_mode = '';
+         CREATE TABLE born (id int PRIMARY KEY, day date NOT NULL, at datetime NOT NULL,
+             seen timestamp NOT NULL DEFAULT '2024-01-01 00:00:00', sure date NOT NULL);
+         INSERT INTO born VALUES (1, '2024-01-01', '0000-00-00', '0000-00-00', '2024-01-01'),
+             (2, '0000-00-00', '2024-01-01', '2024-01-01', '2024-01-01');",
+    );
+    for (which, expected) in [
+        (
+            Which::Postgresql,
+            "id:Integer! day:Date at:Datetime seen:Datetime sure:Date! n:Decimal f:Number g:Number! key=id ",
+        ),
+        (
+            Which::Mysql,
+            "id:Integer! day:Date at:Datetime seen:Datetime sure:Date! key=id ",
+        ),
+    ] {
+        let shape = both.on(which, || describe(r#"{"connection":"db","table":"born"}"#));
+        let outline = outline(&shape.expect("described"));
+        assert!(outline.starts_with(expected), "{outline}");
+    }
+}
+
 /// A server keeps the 15th of no month and the 31st of February, where its mode lets it.
 #[test]
 fn days_that_no_calendar_has_are_null() {
