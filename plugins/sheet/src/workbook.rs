@@ -53,7 +53,20 @@ fn read_bytes(settings: &SheetSettings, info: &Info) -> Result<Vec<u8>, Error> {
         bytes.extend_from_slice(piece);
         Ok(RowFlow::Continue)
     })?;
+    check_container(&bytes)?;
     Ok(bytes)
+}
+
+/// Refuses what other programs call a workbook, too, in words that say what to do.
+fn check_container(bytes: &[u8]) -> Result<(), Error> {
+    let message = match bytes {
+        [] => "The file is empty.",
+        [0xd0, 0xcf, 0x11, 0xe0, ..] => {
+            "The workbook has a password or is one of Excel 97 to 2003: save it as XLSX without a password."
+        }
+        _ => return Ok(()),
+    };
+    Err(Error::upstream_error(message))
 }
 
 pub(crate) fn load(settings: &SheetSettings, info: &Info) -> Result<SheetTable, Error> {

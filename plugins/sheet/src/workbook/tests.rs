@@ -245,6 +245,22 @@ fn workbooks_of_other_programs_are_read() {
 }
 
 #[test]
+fn workbooks_that_are_not_read_say_what_to_do() {
+    for (bytes, words) in [
+        (
+            &b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1\0\0"[..],
+            "save it as XLSX without a password",
+        ),
+        (&b""[..], "The file is empty."),
+        (&b"id,v\n1,2\n"[..], "The XLSX cannot be read"),
+    ] {
+        let error = read("old.xlsx", bytes).expect_err("refused");
+        assert!(error.is("upstream_error"), "{error:?}");
+        assert!(error.message.contains(words), "{error:?}");
+    }
+}
+
+#[test]
 fn sheets_that_are_not_read_are_noted() {
     for (path, bytes, expected) in [
         (
