@@ -15,8 +15,9 @@ use crate::settings::{SqlSettings, SqlSource, quoted};
 const COLUMNS_A_PASS: usize = 40;
 const INTEGER_MAX: i64 = (1 << 53) - 1;
 
-const TABLE: &str =
-    "SELECT name, type FROM pragma_table_list WHERE schema = 'main' AND name = ?1 COLLATE NOCASE";
+const TABLE: &str = "SELECT name, type, \
+    (SELECT sql FROM sqlite_schema AS made WHERE made.type = 'table' AND made.name = listed.name) AS sql \
+    FROM pragma_table_list AS listed WHERE schema = 'main' AND name = ?1 COLLATE NOCASE";
 /// A key that SQLite numbers is the number of the row, which needs no index.
 const COLUMNS: &str = "SELECT name, type, \"notnull\" AS required, dflt_value IS NOT NULL AS defaulted, pk, hidden, \
     (SELECT count(*) FROM pragma_index_list(?1) WHERE origin = 'pk') AS key_indexes \
@@ -26,6 +27,29 @@ const COLUMNS: &str = "SELECT name, type, \"notnull\" AS required, dflt_value IS
 struct SqliteTable {
     name: String,
     r#type: String,
+    /// The statement that made it.
+    sql: Option<String>,
+}
+
+impl SqliteTable {
+    /// Returns why nothing is written to it.
+    fn read_only(&self) -> Option<&'static str> {
+        let sql = self.sql.as_deref().unwrap_or_default();
+        let words: Vec<_> = sql.split_whitespace().collect();
+        match self.r#type.as_str() {
+            "view" => Some("A view is read-only."),
+            "virtual" => Some("A virtual table is read-only."),
+            // A new record would take another's place, and nothing would say so.
+            _ if words
+                .join(" ")
+                .to_uppercase()
+                .contains("ON CONFLICT REPLACE") =>
+            {
+                Some("A table with ON CONFLICT REPLACE is read-only.")
+            }
+            _ => None,
+        }
+    }
 }
 
 #[derive(Deserialize)]
@@ -40,7 +64,7 @@ struct SqliteColumnRow {
 }
 
 pub(super) fn describe(settings: &SqlSettings) -> Result<SqlDescription, Error> {
-    let (name, kind) = match settings.source() {
+    let (name, read_only) = match settings.source() {
         SqlSource::Query(text) => return query(settings, text),
         SqlSource::Table {
             schema: Some(schema),
@@ -52,7 +76,8 @@ pub(super) fn describe(settings: &SqlSettings) -> Result<SqlDescription, Error> 
                 .into_iter()
                 .next()
                 .ok_or_else(|| no_table(settings))?;
-            (table.name, table.r#type)
+            let read_only = table.read_only();
+            (table.name, read_only)
         }
     };
     let listed: Vec<SqliteColumnRow> = ask(settings, COLUMNS, vec![json!(name)])?;
@@ -82,11 +107,7 @@ pub(super) fn describe(settings: &SqlSettings) -> Result<SqlDescription, Error> 
     }
     let mut described = SqlDescription {
         key,
-        read_only: match kind.as_str() {
-            "view" => Some("A view is read-only."),
-            "virtual" => Some("A virtual table is read-only."),
-            _ => None,
-        },
+        read_only,
         ..SqlDescription::default()
     };
     for (column, seen) in listed.into_iter().zip(&seen) {

@@ -83,6 +83,7 @@ fn rows_that_only_sqlite_takes_are_read() {
          CREATE TABLE latin (id TEXT PRIMARY KEY, note TEXT);
          INSERT INTO latin VALUES ('a', CAST(x'ff41' AS TEXT)), ('b', 'ok'), (CAST(x'ff' AS TEXT), 'c'),
              (CAST(x'fe' AS TEXT), 'd'), ('\u{fffd}', 'e'), ('z', NULL);
+         CREATE TABLE replaced (id INTEGER PRIMARY KEY, q TEXT UNIQUE ON\n conflict replace);
          CREATE VIRTUAL TABLE notes USING fts5(title, body); INSERT INTO notes VALUES ('t', 'b');
          CREATE VIRTUAL TABLE places USING rtree(id, x0, x1); INSERT INTO places VALUES (1, 0, 2);",
         "",
@@ -102,6 +103,10 @@ fn rows_that_only_sqlite_takes_are_read() {
     assert_eq!(
         shape("whole"),
         "id:Integer! v:String key=id write=create,update,delete read_only=None"
+    );
+    assert_eq!(
+        shape("replaced"),
+        "id:Integer! q:String key=id write= read_only=Some(\"A table with ON CONFLICT REPLACE is read-only.\")"
     );
     assert_eq!(
         shape("notes"),
