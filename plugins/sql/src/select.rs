@@ -32,7 +32,7 @@ pub(crate) fn read(
     }
     // A row whose value fits a column neither as itself nor as null is no record, and costs the others nothing.
     let page = read_page(collection, dialect, query, true)?;
-    page.ok_or_else(|| Error::internal("The records cannot be told from the other rows."))
+    page.ok_or_else(|| Error::internal("The rows that are records cannot be read alone."))
 }
 
 /// Reads a page, of all rows or of those alone that fit the columns which may not be null. Returns `None` if all rows are read
