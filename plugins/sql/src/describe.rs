@@ -6,12 +6,19 @@ mod postgresql;
 mod sqlite;
 mod written;
 
+use std::collections::HashMap;
+
 use weir_plugin_sdk::serde_json;
 use weir_plugin_sdk::shape::Summaries;
 use weir_plugin_sdk::{Error, Field, Shape, Type, log, matches, sql};
 
 use crate::dialect::SqlDialect;
-use crate::settings::SqlSettings;
+use crate::settings::{SqlSettings, quoted};
+
+/// Rows in which values are looked for that are shown as null.
+const ROWS_SEARCHED: u32 = 10_000;
+/// Columns looked at in one statement.
+const COLUMNS_A_PASS: usize = 200;
 
 /// A source before it becomes a shape.
 #[derive(Default)]
@@ -201,6 +208,36 @@ pub(crate) fn ask<T: serde::de::DeserializeOwned>(
         options: None,
     };
     parsed(&sql::query(&statement)?)
+}
+
+/// Returns the columns that have a value for which their condition holds, in one of the first rows.
+fn find_values(settings: &SqlSettings, columns: &[(&str, String)]) -> Result<Vec<String>, Error> {
+    let mut found = Vec::new();
+    for columns in columns.chunks(COLUMNS_A_PASS) {
+        let names: Vec<_> = columns.iter().map(|(name, _)| quoted(name)).collect();
+        let list: Vec<_> = columns
+            .iter()
+            .enumerate()
+            .map(|(at, (_, condition))| format!("MAX(CASE WHEN {condition} THEN 1 END) AS c{at}"))
+            .collect();
+        let text = format!(
+            "SELECT {} FROM (SELECT {} FROM {} LIMIT {ROWS_SEARCHED}) AS searched",
+            list.join(", "),
+            names.join(", "),
+            settings.source().sql()
+        );
+        let rows: Vec<HashMap<String, Option<i64>>> = match ask(settings, &text, Vec::new()) {
+            Ok(rows) => rows,
+            // The account that describes the table may have fewer rights than the one that reads it.
+            Err(error) if error.is("denied") => return Ok(found),
+            Err(error) => return Err(error),
+        };
+        let row = rows.into_iter().next().unwrap_or_default();
+        let has_value = |at: usize| row.get(&format!("c{at}")).copied().flatten() == Some(1);
+        let names = columns.iter().enumerate().filter(|(at, _)| has_value(*at));
+        found.extend(names.map(|(_, (name, _))| (*name).to_owned()));
+    }
+    Ok(found)
 }
 
 fn parsed<T: serde::de::DeserializeOwned>(rows: &sql::Rows) -> Result<Vec<T>, Error> {

@@ -7,7 +7,7 @@ use weir_plugin_sdk::serde_json::{Value, json};
 use weir_plugin_sdk::{Error, Field, Type};
 use weir_statements::write::WrittenTable;
 
-use super::{SqlDescription, ask, columns_of, no_table};
+use super::{SqlDescription, ask, columns_of, find_values, no_table};
 use crate::mysql::{self, MysqlColumn};
 use crate::settings::{SqlSettings, SqlSource, quoted};
 
@@ -25,9 +25,6 @@ const KEY: &str = "SELECT COLUMN_NAME AS name FROM information_schema.STATISTICS
 /// The checks of MariaDB, whose JSON is a text with one.
 const CHECKS: &str = "SELECT CHECK_CLAUSE AS clause FROM information_schema.CHECK_CONSTRAINTS \
     WHERE CONSTRAINT_SCHEMA = ? AND TABLE_NAME = ?";
-
-/// Rows in which values are looked for that are shown as null.
-const ROWS_SEARCHED: u32 = 10_000;
 
 #[derive(Deserialize)]
 struct MysqlTable {
@@ -254,34 +251,10 @@ fn find_zeros(settings: &SqlSettings, columns: &[MysqlColumnRow]) -> Result<Vec<
         .iter()
         .filter_map(|field| {
             let finite = MysqlColumn { field, zone: "UTC" }.finite()?;
-            Some((field.key.as_str(), finite))
+            Some((field.key.as_str(), format!("NOT ({finite})")))
         })
         .collect();
-    if searched.is_empty() {
-        return Ok(Vec::new());
-    }
-    let names: Vec<_> = searched.iter().map(|(name, _)| quoted(name)).collect();
-    let list: Vec<_> = searched
-        .iter()
-        .enumerate()
-        .map(|(at, (_, finite))| format!("MAX(NOT ({finite})) AS c{at}"))
-        .collect();
-    let text = format!(
-        "SELECT {} FROM (SELECT {} FROM {} LIMIT {ROWS_SEARCHED}) AS searched",
-        list.join(", "),
-        names.join(", "),
-        settings.source().sql()
-    );
-    let rows: Vec<HashMap<String, Option<i64>>> = match ask(settings, &text, Vec::new()) {
-        Ok(rows) => rows,
-        // The account that describes the table may have fewer rights than the one that reads it.
-        Err(error) if error.is("denied") => Vec::new(),
-        Err(error) => return Err(error),
-    };
-    let row = rows.into_iter().next().unwrap_or_default();
-    let is_odd = |at: usize| row.get(&format!("c{at}")).copied().flatten() == Some(1);
-    let found = searched.iter().enumerate().filter(|(at, _)| is_odd(*at));
-    Ok(found.map(|(_, (name, _))| (*name).to_owned()).collect())
+    find_values(settings, &searched)
 }
 
 /// Recognizes ``json_valid(`column`)``, in quotes of either kind.

@@ -6,16 +6,12 @@ use serde::Deserialize;
 use weir_plugin_sdk::serde_json::json;
 use weir_plugin_sdk::{Error, Field, Type};
 
-use super::{SqlDescription, ask, columns_of, no_table};
+use super::{COLUMNS_A_PASS, SqlDescription, ask, columns_of, find_values, no_table};
 use crate::native;
 use crate::settings::{SqlSettings, SqlSource, quoted};
 
 /// Rows in which arrays are looked at.
 const ROWS_LOOKED_AT: u32 = 200;
-/// Rows in which values are looked for that are shown as null.
-const ROWS_SEARCHED: u32 = 10_000;
-/// Columns looked at in one statement.
-const COLUMNS_A_PASS: usize = 200;
 /// The levels of composites within composites that are described; what lies deeper is any JSON.
 const COMPOSITES_MAX: usize = 4;
 
@@ -226,44 +222,17 @@ fn find_dimensions(settings: &SqlSettings, columns: &mut [PostgresColumnRow]) ->
 
 /// Looks for values that are shown as null in columns that may not be null, which then may be.
 fn find_infinite(settings: &SqlSettings, columns: &mut [PostgresColumnRow]) -> Result<(), Error> {
-    let mut searched: Vec<_> = columns
-        .iter_mut()
+    let searched: Vec<(&str, String)> = columns
+        .iter()
         .filter(|column| column.required)
         .filter_map(|column| {
             let odd = is_infinite(&quoted(&column.name), &column.native)?;
-            Some((odd, column))
+            Some((column.name.as_str(), odd))
         })
         .collect();
-    for searched in searched.chunks_mut(COLUMNS_A_PASS) {
-        let names: Vec<_> = searched
-            .iter()
-            .map(|(_, column)| quoted(&column.name))
-            .collect();
-        let found: Vec<_> = searched
-            .iter()
-            .enumerate()
-            .map(|(at, (odd, _))| format!("bool_or({odd}) AS c{at}"))
-            .collect();
-        let text = format!(
-            "SELECT {} FROM (SELECT {} FROM {} LIMIT {ROWS_SEARCHED}) AS searched",
-            found.join(", "),
-            names.join(", "),
-            settings.source().sql()
-        );
-        let rows: Vec<HashMap<String, Option<bool>>> = match ask(settings, &text, Vec::new()) {
-            Ok(rows) => rows,
-            // The account that describes the table may have fewer rights than the one that reads it.
-            Err(error) if error.is("denied") => return Ok(()),
-            Err(error) => return Err(error),
-        };
-        let Some(row) = rows.first() else {
-            return Ok(());
-        };
-        for (at, (_, column)) in searched.iter_mut().enumerate() {
-            if row.get(&format!("c{at}")).copied().flatten() == Some(true) {
-                column.required = false;
-            }
-        }
+    let found = find_values(settings, &searched)?;
+    for column in columns {
+        column.required &= !found.contains(&column.name);
     }
     Ok(())
 }
