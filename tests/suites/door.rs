@@ -33,8 +33,8 @@ fn address(base: &str) -> String {
     base.trim_start_matches("http://").to_owned()
 }
 
-/// Sends the head of a POST and all of its body but the last byte, as far as the gateway takes it. Returns the connection.
-async fn unfinished(gateway: &Gateway, key: &str, length: usize) -> TcpStream {
+/// Sends the head of a POST with a body of this length. Returns the connection.
+async fn announced(gateway: &Gateway, key: &str, length: usize) -> TcpStream {
     let mut stream = TcpStream::connect(address(&gateway.base))
         .await
         .expect("the gateway listens");
@@ -42,8 +42,14 @@ async fn unfinished(gateway: &Gateway, key: &str, length: usize) -> TcpStream {
         "POST /mcp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {key}\r\nContent-Type: application/json\r\n\
          Content-Length: {length}\r\n\r\n"
     );
-    let body = vec![b' '; length - 1];
     let _ = stream.write_all(head.as_bytes()).await; // a refused one is closed
+    stream
+}
+
+/// Sends all of a body but its last byte too, as far as the gateway takes it. Returns the connection.
+async fn unfinished(gateway: &Gateway, key: &str, length: usize) -> TcpStream {
+    let mut stream = announced(gateway, key, length).await;
+    let body = vec![b' '; length - 1];
     let sent = tokio::time::timeout(Duration::from_secs(5), stream.write_all(&body));
     let _ = sent.await;
     stream
@@ -117,8 +123,15 @@ async fn unfinished_bodies_take_little_memory_and_give_it_back() {
         async || gateway.own_memory_kb() < most_kb,
     )
     .await;
-    let refused = refusals(&mut open).await;
     let share = "agent_held_max_bytes";
+    // Nothing of this body comes: it is refused by its length.
+    let mut announced = announced(&gateway, &fast, BODY).await;
+    let answer = answered(&mut announced).await;
+    assert!(
+        answer.starts_with("HTTP/1.1 429") && answer.contains(share),
+        "{answer}"
+    );
+    let refused = refusals(&mut open).await;
     assert!(
         refused.iter().any(|answer| answer.contains(share)),
         "{refused:?}"

@@ -161,6 +161,20 @@ impl HeldTotals {
         true
     }
 
+    /// Returns whether there is room for as many bytes of a body.
+    fn has_room(&self, holder: &BytesHolder, bytes: usize) -> Result<(), BudgetFull> {
+        // A small body of an agent is taken whatever the others hold.
+        let own = self.bytes_of(holder) + bytes;
+        let is_small = holder.is_some() && own <= UNCOUNTED_MAX_BYTES;
+        if self.bytes + bytes > self.bytes_max && !is_small {
+            return Err(BudgetFull::All);
+        }
+        match holder.is_some() && own > self.agent_bytes_max {
+            true => Err(BudgetFull::Agent),
+            false => Ok(()),
+        }
+    }
+
     fn bytes_of(&self, holder: &BytesHolder) -> usize {
         self.agents.get(holder).map_or(0, |agent| agent.bytes)
     }
@@ -213,19 +227,16 @@ impl HeldBytes {
             return Ok(());
         }
         let mut held = self.budget.0.lock();
-        // A small body of an agent is taken whatever the others hold.
-        let own = held.bytes_of(&self.holder) + bytes;
-        let is_small = self.holder.is_some() && own <= UNCOUNTED_MAX_BYTES;
-        if held.bytes + bytes > held.bytes_max && !is_small {
-            return Err(BudgetFull::All);
-        }
-        if self.holder.is_some() && held.bytes_of(&self.holder) + bytes > held.agent_bytes_max {
-            return Err(BudgetFull::Agent);
-        }
+        held.has_room(&self.holder, bytes)?;
         held.bytes += bytes;
         held.agents.entry(self.holder.clone()).or_default().bytes += bytes;
         self.bytes += bytes;
         Ok(())
+    }
+
+    /// Returns whether there is room for as many bytes more now.
+    pub fn has_room(&self, bytes: usize) -> Result<(), BudgetFull> {
+        self.budget.0.lock().has_room(&self.holder, bytes)
     }
 }
 

@@ -9,7 +9,7 @@ use axum::{
 use futures::future::poll_immediate;
 use http_body_util::{BodyExt as _, Limited};
 use hyper::body::{Body as HttpBody, Frame};
-use tokio::{sync::Semaphore, task};
+use tokio::{sync::Semaphore, task, time};
 
 use crate::transport::http::connections;
 use crate::{
@@ -32,6 +32,11 @@ const ARRIVAL_MAX: Duration = Duration::from_secs(30);
 /// For pieces of large bodies.
 static TURNS: LazyLock<Semaphore> = LazyLock::new(weir_admission::long_work_turns);
 
+/// The pace at which refused bodies are read, all of them together: a pause after so many bytes.
+const DRAINED_BYTES: usize = 256 << 10;
+const DRAIN_PAUSE: Duration = Duration::from_millis(4);
+static DRAINING: Semaphore = Semaphore::const_new(1);
+
 /// The bounds for reading a body.
 pub(super) struct BodyAllowance<'a> {
     pub charge: RateCharge,
@@ -45,6 +50,8 @@ struct BodyReading<'a> {
     body: Body,
     bytes_max: usize,
     count: &'a (dyn Fn() -> HeldBytes + Sync),
+    /// The length that the body is said to have.
+    declared: usize,
     /// The first piece, which is nearly always all.
     first: Bytes,
     /// All pieces, if there are more.
@@ -98,13 +105,21 @@ pub(super) async fn read(
         drain(body, bytes_max).await;
         return Err(too_large().into());
     }
-    let mut reading = BodyReading::new(body, allowance);
+    // One that cannot be held to its end is not begun.
+    let length = declared.unwrap_or(0) as usize;
+    if length > UNCOUNTED_MAX_BYTES
+        && let Err(full) = (allowance.count)().has_room(length)
+    {
+        drain(body, bytes_max).await;
+        return Err(no_room(full).into());
+    }
+    let mut reading = BodyReading::new(body, length, allowance);
     // Nearly every body came together with its head: no timer for it.
     let read = match poll_immediate(reading.run(UNCOUNTED_MAX_BYTES)).await {
         Some(read) => Ok(read),
         None => {
             let _waiting = connections::wait_for_client();
-            tokio::time::timeout(ARRIVAL_MAX, reading.run(0)).await
+            time::timeout(ARRIVAL_MAX, reading.run(0)).await
         }
     };
     match read {
@@ -130,9 +145,10 @@ pub(super) async fn read(
 }
 
 impl<'a> BodyReading<'a> {
-    fn new(body: Body, allowance: BodyAllowance<'a>) -> Self {
+    fn new(body: Body, declared: usize, allowance: BodyAllowance<'a>) -> Self {
         Self {
             body,
+            declared,
             bytes_max: allowance.bytes_max,
             first: Bytes::new(),
             whole: Vec::new(),
@@ -158,6 +174,9 @@ impl<'a> BodyReading<'a> {
                 self.first = piece;
             } else {
                 // A piece may hold on to more memory than its own: several are copied.
+                if self.whole.is_empty() {
+                    self.whole.reserve_exact(self.declared);
+                }
                 self.whole
                     .extend_from_slice(&std::mem::take(&mut self.first));
                 self.whole.extend_from_slice(&piece);
@@ -247,7 +266,7 @@ async fn read_small(
         return None;
     }
     let collecting = Limited::new(body, bytes_max).collect();
-    let collected = tokio::time::timeout(arrival_max, collecting).await.ok()?;
+    let collected = time::timeout(arrival_max, collecting).await.ok()?;
     Some(collected.ok()?.to_bytes())
 }
 
@@ -269,11 +288,22 @@ async fn next_in_turn<B: HttpBody + Unpin>(
     body.frame().await
 }
 
-/// Reads on for a moment: a client that is still sending would see a reset connection instead of the answer.
+/// Reads on for a moment: a client that is still sending would see a reset connection instead of the answer. All refused bodies
+/// together are read at a bounded pace, so that a caller that sends many of them takes no processor from the calls of others.
 async fn drain(body: Body, bytes_max: usize) {
     let mut rest = Limited::new(body, bytes_max.saturating_mul(4));
-    let read = async { while let Some(Ok(_)) = next_in_turn(&mut rest).await {} };
-    let _ = tokio::time::timeout(Duration::from_secs(2), read).await;
+    let read = async {
+        let mut bytes = 0;
+        while let Some(Ok(frame)) = next_in_turn(&mut rest).await {
+            bytes += frame.data_ref().map_or(0, Bytes::len);
+            if bytes >= DRAINED_BYTES {
+                bytes = 0;
+                let _turn = DRAINING.acquire().await;
+                time::sleep(DRAIN_PAUSE).await;
+            }
+        }
+    };
+    let _ = time::timeout(Duration::from_secs(2), read).await;
 }
 
 fn content_type(headers: &HeaderMap) -> Result<(), RpcError> {
