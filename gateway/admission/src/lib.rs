@@ -5,6 +5,8 @@ mod apart;
 mod backoff;
 mod turns;
 
-pub use apart::{ApartTurn, LARGE_BYTES, give_way, long_work_turns, run_blocking, run_soon};
+pub use apart::{
+    ApartTurn, LARGE_BYTES, give_way, long_work_turns, run_blocking, run_soon, take_short_turns,
+};
 pub use backoff::{AttemptOutcome, BackedOff, CallAttempt, FailureBackoff};
 pub use turns::{ConcurrencyLimiter, ConcurrencyPermit, OverloadError, WAIT};
