@@ -78,31 +78,67 @@ pub(super) fn unknown_tool(name: &str, names: &[&str]) -> anyhow::Error {
     }
 }
 
-/// Returns the tools of an extracted document as their server lists them; `None` for any other document.
+/// Returns the lists of an extracted document as its server gives them; `None` for any other document.
 pub(super) fn listed(document: &Value) -> Option<Value> {
     let items = document["items"]
         .as_array()
         .filter(|_| document["server"].is_object())?;
-    let tools = items
-        .iter()
-        .filter(|item| item["type"] == "tool")
-        .map(|item| {
-            let members = [
-                ("name", &item["name"]),
-                ("title", &item["title"]),
-                ("description", &item["description"]),
-                ("icons", &item["meta"]["icons"]),
-                ("annotations", &item["meta"]["annotations"]),
-                ("_meta", &item["meta"]["_meta"]),
-                ("inputSchema", &item["detail"]["input"]["json"]),
-                ("outputSchema", &item["detail"]["output"]["json"]),
-            ];
-            let given = members.into_iter().filter(|(_, value)| !value.is_null());
-            given
-                .map(|(name, value)| (name.to_owned(), value.clone()))
-                .collect::<Map<_, _>>()
-        });
-    Some(json!({ "tools": tools.collect::<Vec<_>>() }))
+    let list = |kind: &str| -> Vec<_> {
+        let items = items.iter().filter(|item| item["type"] == kind);
+        items.map(listed_item).collect()
+    };
+    Some(json!({
+        "tools": list("tool"),
+        "prompts": list("prompt"),
+        "resources": list("resource"),
+        "resourceTemplates": list("resource-template"),
+    }))
+}
+
+fn listed_item(item: &Value) -> Map<String, Value> {
+    let (meta, detail) = (&item["meta"], &item["detail"]);
+    let is_prompt = item["type"] == "prompt";
+    let input = |of_prompt: bool| match of_prompt == is_prompt {
+        true => detail["input"]["json"].clone(),
+        false => Value::Null,
+    };
+    let members = [
+        ("name", item["name"].clone()),
+        ("title", item["title"].clone()),
+        ("description", item["description"].clone()),
+        ("uri", detail["uri"].clone()),
+        ("uriTemplate", detail["uriTemplate"].clone()),
+        ("mimeType", detail["mimeType"].clone()),
+        ("icons", meta["icons"].clone()),
+        ("annotations", meta["annotations"].clone()),
+        ("_meta", meta["_meta"].clone()),
+        ("inputSchema", input(false)),
+        ("outputSchema", detail["output"]["json"].clone()),
+        ("arguments", prompt_arguments(&input(true))),
+    ];
+    let given = members.into_iter().filter(|(_, value)| !value.is_null());
+    given
+        .map(|(name, value)| (name.to_owned(), value))
+        .collect()
+}
+
+/// Returns the arguments of a prompt, which a document has as a schema.
+fn prompt_arguments(schema: &Value) -> Value {
+    let Some(properties) = schema["properties"].as_object() else {
+        return Value::Null;
+    };
+    let required = schema["required"].as_array();
+    let arguments = properties.iter().map(|(name, property)| {
+        let is_required = required.is_some_and(|required| required.contains(&json!(name)));
+        let mut argument = json!({ "name": name, "required": is_required });
+        for text in ["title", "description"] {
+            if let Some(value) = property.get(text) {
+                argument[text] = value.clone();
+            }
+        }
+        argument
+    });
+    arguments.collect()
 }
 
 /// Splits the words of the tool from the command behind `--`.

@@ -107,8 +107,9 @@ pub fn diff_since(
     report.finish(unversioned(old), unversioned(new))
 }
 
-/// Compares what clients see: `{tools: [{name, title?, description?, inputSchema, outputSchema?, annotations?}, …]}`, as
-/// `weir compile` prints it or any server's tools/list answers. Returns an error if one is no such document.
+/// Compares what clients see: `{tools: [{name, title?, description?, inputSchema, outputSchema?, annotations?}, …], prompts?,
+/// resources?, resourceTemplates?}`, as `weir compile` prints it or any server lists. Of two documents the other lists are
+/// compared that both have; one that names its contract has them all. Returns an error if one is no such document.
 pub fn diff_documents(old: &Value, new: &Value) -> Result<ContractDiff, String> {
     let mut report = DiffReport::default();
     let read = |which: &str, document| {
@@ -129,9 +130,14 @@ pub fn diff_documents(old: &Value, new: &Value) -> Result<ContractDiff, String> 
         );
     }
     tool::compare(&was, &is, &mut report);
-    let tools =
-        |document: &Value| digest(&json!([document.get("contract"), document.get("tools")]));
-    Ok(report.finish(tools(old), tools(new)))
+    items::compare_documents(old, new, &mut report);
+    let compared = |document: &Value| {
+        let mut parts = vec![document.get("contract"), document.get("tools")];
+        let items = items::DOCUMENT_LISTS.map(|(list, _)| document.get(list));
+        parts.extend(items.into_iter().filter(Option::is_some));
+        digest(&json!(parts))
+    };
+    Ok(report.finish(compared(old), compared(new)))
 }
 
 /// Compares two bare schemas, any JSON Schema 2020-12.

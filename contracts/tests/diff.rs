@@ -63,6 +63,56 @@ fn known_failures_of_others() {
     }
 }
 
+/// The other lists of documents are compared too, where both have them.
+#[test]
+fn prompts_and_resources_of_documents_are_compared() {
+    let prompt = |required: bool| {
+        let arguments = json!([{ "name": "goal", "required": required }]);
+        json!([{ "name": "plan", "description": "Plans it.", "arguments": arguments }])
+    };
+    let file = json!([{ "uri": "file:///a", "name": "a", "mimeType": "text/plain", "size": 1 }]);
+    let whole = json!({ "tools": [], "prompts": prompt(false), "resources": file });
+    let with = |list: &str, items: Value| {
+        let mut document = whole.clone();
+        document[list] = items;
+        document
+    };
+    let cases = [
+        (with("prompts", json!([])), "item-removed"),
+        (with("prompts", prompt(true)), "prompt-argument-required"),
+        (
+            with(
+                "resources",
+                json!([{ "uri": "file:///a", "name": "b", "mimeType": "text/plain" }]),
+            ),
+            "item-text-changed",
+        ),
+        (
+            with(
+                "resources",
+                json!([{ "uri": "file:///a", "name": "a", "mimeType": "text/csv" }]),
+            ),
+            "item-changed",
+        ),
+    ];
+    for (new, rule) in cases {
+        let found = diff_documents(&whole, &new).expect("documents");
+        assert_eq!(rules(&found), [rule]);
+    }
+    // A list of tools alone says nothing about the others; a document that names its contract has all that there is.
+    let tools = diff_documents(&whole, &json!({ "tools": [] })).expect("documents");
+    assert_eq!(tools.class, ChangeSeverity::Identical);
+    let mut named = with("contract", "c".into());
+    let none = json!({ "contract": "c", "tools": [] });
+    let gone = diff_documents(&named, &none).expect("documents");
+    assert_eq!(rules(&gone), ["item-removed"; 2]);
+    named["tools"] = json!([{ "name": "t", "inputSchema": {}, "_meta": { "a": 1 } }]);
+    let mut other = named.clone();
+    other["tools"][0]["_meta"]["a"] = 2.into();
+    let changed = diff_documents(&named, &other).expect("documents");
+    assert_eq!(rules(&changed), ["tool-meta-changed"]);
+}
+
 /// Removing a tool and adding it again changes nothing in between: both steps are breaking or compared with what was.
 #[test]
 fn a_tool_that_comes_back_is_compared_with_what_it_was() {

@@ -76,6 +76,57 @@ pub(super) fn compare(old: &CompiledContract, new: &CompiledContract, report: &m
     kind("resources", live(old), live(new), report);
 }
 
+/// The lists of a document beside its tools, each with the member that clients know its items by.
+pub(super) const DOCUMENT_LISTS: [(&str, &str); 3] = [
+    ("prompts", "name"),
+    ("resources", "uri"),
+    ("resourceTemplates", "uriTemplate"),
+];
+
+/// Compares the lists that both documents have. An entry that cannot be read is left out.
+pub(super) fn compare_documents(old: &Value, new: &Value, report: &mut DiffReport) {
+    for (list, key) in DOCUMENT_LISTS {
+        let states = |document: &Value| {
+            document[list].is_array()
+                || document.get("contract").is_some_and(|name| !name.is_null())
+        };
+        if states(old) && states(new) {
+            let entries = |document: &Value| -> Vec<DiffEntry> {
+                let items = document[list].as_array().into_iter().flatten();
+                items.filter_map(|item| listed_entry(item, key)).collect()
+            };
+            kind(list, entries(old), entries(new), report);
+        }
+    }
+}
+
+/// Reads an item as a server lists it.
+fn listed_entry(item: &Value, key: &str) -> Option<DiffEntry> {
+    let mut rest = item.as_object()?.clone();
+    let name = rest.remove(key)?.as_str()?.to_owned();
+    let texts = ["name", "title", "description"].map(|text| rest.remove(text));
+    // It tells how long a resource is now.
+    rest.remove("size");
+    let arguments = rest.remove("arguments").unwrap_or_default();
+    let arguments = arguments.as_array().into_iter().flatten();
+    let arguments = arguments.filter_map(|argument| {
+        let text = |member: &str| argument[member].as_str().map(str::to_owned);
+        Some(PromptArgument {
+            name: text("name")?,
+            title: text("title"),
+            description: text("description"),
+            required: argument["required"] == true,
+        })
+    });
+    let arguments = arguments.collect();
+    Some(DiffEntry {
+        key: name,
+        texts: json!(texts),
+        rest: rest.into(),
+        arguments,
+    })
+}
+
 /// Returns the resources that change by themselves, as one item.
 fn live_resources() -> DiffEntry {
     let key = "resources that come and go".to_owned();

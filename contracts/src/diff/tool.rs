@@ -34,6 +34,8 @@ pub(super) struct DiffTool<'d> {
     hints: [bool; 4],
     /// The title among its annotations.
     hint_title: Option<&'d Value>,
+    /// What a document lists of it beside that: see [`LISTED`].
+    listed: Map<String, Value>,
     /// The parts that only a contract's tool has.
     further: Option<ContractParts<'d>>,
 }
@@ -42,8 +44,6 @@ pub(super) struct DiffTool<'d> {
 struct ContractParts<'d> {
     stated: [Option<bool>; 4],
     annotations: &'d Map<String, Value>,
-    /// Members of its entry in lists.
-    listed: Option<&'d Map<String, Value>>,
     /// The published schemas, if calls are checked against more than those.
     published: (&'d RawSchema, Option<&'d RawSchema>),
     is_foreign: bool,
@@ -56,6 +56,9 @@ const HINTS: [(&str, bool, bool); 4] = [
     ("idempotentHint", false, false),
     ("openWorldHint", true, true),
 ];
+
+/// What else is listed of a tool and read by clients.
+const LISTED: [&str; 2] = ["icons", "_meta"];
 
 pub(super) fn of_contract(contract: &CompiledContract) -> Vec<DiffTool<'_>> {
     contract.tools.iter().map(|tool| of_tool(tool)).collect()
@@ -86,10 +89,13 @@ fn of_tool(tool: &ContractTool) -> DiffTool<'_> {
             .map(|schema| Cow::Owned(schema.value())),
         hints: std::array::from_fn(|index| stated[index].unwrap_or(HINTS[index].1)),
         hint_title: others.get("title"),
+        listed: tool
+            .offer()
+            .map(|offer| offer.listed.clone())
+            .unwrap_or_default(),
         further: Some(ContractParts {
             stated,
             annotations: others,
-            listed: tool.offer().map(|offer| &offer.listed),
             published: (&tool.input_schema, tool.output_schema.as_ref()),
             is_foreign: tool.is_foreign(),
         }),
@@ -143,6 +149,11 @@ pub(super) fn of_document(document: &Value) -> Result<Vec<DiffTool<'_>>, String>
             output: output.map(Cow::Borrowed),
             hints,
             hint_title: annotations.get("title"),
+            listed: LISTED
+                .into_iter()
+                .filter_map(|member| Some((member.to_owned(), tool.get(member)?.clone())))
+                .filter(|(_, value)| !value.is_null())
+                .collect(),
             further: None,
         });
     }
@@ -278,6 +289,18 @@ fn compare_parts(old: &DiffTool<'_>, new: &DiffTool<'_>, report: &mut DiffReport
         (Some(was), Some(is)) => further(old.name, was, is, report),
         _ => compare_hint_titles(old, new, report),
     }
+    members(
+        old.name,
+        "",
+        &old.listed,
+        &new.listed,
+        report,
+        |member| match member {
+            "icons" => ToolRule::IconsChanged,
+            "execution" => ToolRule::ExecutionChanged,
+            _ => ToolRule::MetaChanged,
+        },
+    );
     compare_inputs(old, new, report);
     compare_listed_output(old, new, report);
     compare_outputs(old, new, report);
@@ -372,46 +395,25 @@ fn further(tool: &str, old: &ContractParts<'_>, new: &ContractParts<'_>, report:
     members(
         tool,
         "/annotations",
-        Some(old.annotations),
-        Some(new.annotations),
+        old.annotations,
+        new.annotations,
         report,
         |_| ToolRule::AnnotationOther,
-    );
-    members(
-        tool,
-        "",
-        old.listed,
-        new.listed,
-        report,
-        |member| match member {
-            "icons" => ToolRule::IconsChanged,
-            "execution" => ToolRule::ExecutionChanged,
-            _ => ToolRule::MetaChanged,
-        },
     );
 }
 
 fn members(
     tool: &str,
     place: &str,
-    old: Option<&Map<String, Value>>,
-    new: Option<&Map<String, Value>>,
+    old: &Map<String, Value>,
+    new: &Map<String, Value>,
     report: &mut DiffReport,
     rule: impl Fn(&str) -> ToolRule,
 ) {
-    let of = |members: Option<&Map<String, Value>>, name: &str| {
-        members.and_then(|members| members.get(name)).cloned()
-    };
-    let was = old.into_iter().flat_map(Map::keys);
-    let came = new
-        .into_iter()
-        .flat_map(Map::keys)
-        .filter(|name| of(old, name).is_none());
-    for name in was.chain(came) {
-        let (was, is) = (
-            of(old, name).unwrap_or_default(),
-            of(new, name).unwrap_or_default(),
-        );
+    let came = new.keys().filter(|name| !old.contains_key(*name));
+    for name in old.keys().chain(came) {
+        let value = |members: &Map<String, Value>| members.get(name).cloned().unwrap_or_default();
+        let (was, is) = (value(old), value(new));
         if was != is {
             let mut path = place.to_owned();
             push_pointer(&mut path, name);
