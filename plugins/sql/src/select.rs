@@ -334,10 +334,11 @@ impl PreparedSelect {
         if list.is_empty() {
             list.push("1".to_owned());
         }
+        let name = free_name(shape);
         let list: Vec<_> = list
             .iter()
             .enumerate()
-            .map(|(at, read)| format!("{read} AS c{at}"))
+            .map(|(at, read)| format!("{read} AS {name}{at}"))
             .collect();
         let mut selected = Self {
             asked_columns: query.columns.clone(),
@@ -372,6 +373,23 @@ impl PreparedSelect {
     pub(crate) fn is_of(&self, query: &Query) -> bool {
         self.asked_columns == query.columns && self.asked_order == query.order
     }
+}
+
+/// Returns a name which none of the shape's columns has with a number behind it. ORDER BY takes a name for the answer's column
+/// before it takes it for the table's.
+fn free_name(shape: &Shape) -> String {
+    let mut free = "c".to_owned();
+    let is_taken = |name: &str| {
+        shape.fields.iter().any(|field| {
+            let key = field.key.to_ascii_lowercase();
+            let number = key.strip_prefix(name);
+            number.is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
+        })
+    };
+    while is_taken(&free) {
+        free.push('_');
+    }
+    free
 }
 
 /// Returns the order of a list. Without a key it cannot be total: then all columns break ties and pages are counted,

@@ -353,6 +353,27 @@ fn pages(both: &Both) {
     }
 }
 
+/// ORDER BY takes a name for the answer's column before it takes it for the table's.
+#[test]
+fn columns_are_ordered_by_whatever_they_are_called() {
+    let rows = "INSERT INTO named VALUES (1, 3, 1), (2, 2, 2), (3, 1, 3), (4, NULL, 4)";
+    let made =
+        |key: &str| format!("CREATE TABLE named (c2 INT, c0 INT, c1 {key} PRIMARY KEY); {rows}");
+    let both = Both::filled(&made("INTEGER"), &made("int")).with_mysql(&made("int"));
+    for limit in [1, 2, 10] {
+        assert_eq!(
+            walk(&both, "named", &[Order::parse("c0")], limit),
+            [
+                r#"{"c2":3,"c0":1,"c1":3}"#,
+                r#"{"c2":2,"c0":2,"c1":2}"#,
+                r#"{"c2":1,"c0":3,"c1":1}"#,
+                r#"{"c2":4,"c0":null,"c1":4}"#,
+            ],
+            "by {limit}"
+        );
+    }
+}
+
 #[test]
 fn wide_tables_are_described_and_read() {
     let columns = |count: usize| {
