@@ -250,7 +250,7 @@ impl<'a> SqlColumn<'a> {
                 )
             }
             (SqlDialect::Sqlite, Type::Number) => {
-                format!("(CASE WHEN abs({name}) <= 1.7976931348623157e308 THEN {name} END)")
+                format!("(CASE WHEN {} THEN {name} END)", sqlite::is_finite(&name))
             }
             (SqlDialect::Sqlite, Type::Datetime) => {
                 let zone = builder.bind(self.zone);

@@ -70,7 +70,7 @@ pub(crate) fn has_values<'f>(fields: impl Iterator<Item = &'f Field>) -> Vec<Str
         match field.kind {
             Type::Datetime => Some(format!("weir_datetime({name}, 'UTC') IS NOT NULL")),
             Type::Number | Type::Decimal => {
-                fits.map(|fits| format!("{fits} AND abs({name}) <= 1.7976931348623157e308"))
+                fits.map(|fits| format!("{fits} AND {}", is_finite(&name)))
             }
             _ => fits,
         }
@@ -94,8 +94,13 @@ pub(crate) fn decimal(name: &str, is_whole: bool) -> String {
     if is_whole {
         return name.to_owned();
     }
-    let finite = format!("typeof({name}) <> 'real' OR abs({name}) <= 1.7976931348623157e308");
-    format!("(CASE WHEN {finite} THEN CAST({name} AS TEXT) END)")
+    let finite = is_finite(name);
+    format!("(CASE WHEN typeof({name}) <> 'real' OR {finite} THEN CAST({name} AS TEXT) END)")
+}
+
+/// Returns the condition that a number is finite. It is made a double first, since `abs` refuses the least integer.
+pub(crate) fn is_finite(name: &str) -> String {
+    format!("abs({name} + 0.0) <= 1.7976931348623157e308")
 }
 
 /// Returns the conditions for rows that are known by their key. SQLite takes nulls in a PRIMARY KEY, and values of any type.

@@ -10,6 +10,7 @@ use weir_plugin_sdk::{Error, Field, Type};
 
 use super::{SqlDescription, ask, columns_of, no_table};
 use crate::settings::{SqlSettings, SqlSource, quoted};
+use crate::sqlite;
 
 /// Columns looked at in one pass over the table.
 const COLUMNS_A_PASS: usize = 40;
@@ -261,7 +262,7 @@ fn counts(at: usize, column: &str) -> String {
     let date = "[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]";
     format!(
         "{} AS i{at}, {} AS r{at}, {} AS t{at}, {} AS b{at}, {} AS n{at}, \
-         sum(typeof({column}) = 'real' AND abs({column}) > 1.7976931348623157e308) AS x{at}, \
+         sum(typeof({column}) = 'real' AND NOT {}) AS x{at}, \
          sum(typeof({column}) = 'text' AND {column} GLOB '{date}' AND date({column}) = {column}) AS d{at}, \
          sum(weir_datetime({column}, 'UTC') IS NOT NULL) AS m{at}, \
          min(CASE typeof({column}) WHEN 'integer' THEN {column} END) AS lo{at}, \
@@ -271,6 +272,7 @@ fn counts(at: usize, column: &str) -> String {
         of("text"),
         of("blob"),
         of("null"),
+        sqlite::is_finite(column),
     )
 }
 

@@ -72,6 +72,38 @@ fn a_written_record_is_as_its_triggers_left_it() {
     );
 }
 
+/// The least integer has no absolute value, which SQLite refuses to compute.
+#[test]
+fn the_least_integer_is_described_and_read() {
+    let both = Both::filled(
+        "CREATE TABLE least (id INTEGER PRIMARY KEY, big BIGINT, amount NUMERIC, free, ratio REAL, note TEXT);
+         INSERT INTO least VALUES (1, -9223372036854775808, -9223372036854775808, -9223372036854775808, -9223372036854775808, 'a');",
+        "",
+    );
+    let settings = r#"{"connection":"db","table":"least"}"#;
+    let shape = both
+        .on(Which::Sqlite, || describe(settings))
+        .expect("a shape");
+    assert_eq!(
+        outline(&shape),
+        "id:Integer! big:Decimal amount:Decimal free:Decimal ratio:Number note:String key=id \
+         write=create,update,delete read_only=None"
+    );
+    let query = Query {
+        order: ["amount", "free", "ratio", "big"]
+            .map(Order::parse)
+            .to_vec(),
+        columns: ["big", "amount", "free"].map(str::to_owned).to_vec(),
+        limit: 5,
+        ..Query::default()
+    };
+    let page = both.on(Which::Sqlite, || open("least")?.read(&query));
+    assert_eq!(
+        page.expect("a page").records,
+        r#"[{"big":"-9223372036854775808","amount":"-9223372036854775808","free":"-9223372036854775808"}]"#
+    );
+}
+
 /// SQLite takes nulls in a key, texts that are none, and tables of other modules: none of it ends a list.
 #[test]
 fn rows_that_only_sqlite_takes_are_read() {
