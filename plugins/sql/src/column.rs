@@ -61,10 +61,10 @@ impl<'a> SqlColumn<'a> {
         }
         let name = self.name();
         if self.dialect == SqlDialect::Sqlite {
-            return if self.field.kind == Type::Decimal {
-                sqlite::decimal(&name, self.whole())
-            } else {
-                name
+            return match self.field.kind {
+                Type::Decimal => sqlite::spelled(&name, self.whole()),
+                Type::String if !self.textual() => sqlite::spelled(&name, false),
+                _ => name,
             };
         }
         match (self.field.kind, self.native()) {
@@ -239,15 +239,15 @@ impl<'a> SqlColumn<'a> {
             (SqlDialect::Sqlite, Type::String | Type::Date) if self.textual() => {
                 format!("{name} COLLATE BINARY")
             }
-            (SqlDialect::Sqlite, Type::String | Type::Date) => {
+            (SqlDialect::Sqlite, Type::String) => {
+                format!("{} COLLATE BINARY", sqlite::spelled(&name, false))
+            }
+            (SqlDialect::Sqlite, Type::Date) => {
                 format!("CAST({name} AS TEXT) COLLATE BINARY")
             }
             (SqlDialect::Sqlite, Type::Decimal) if self.whole() => name,
             (SqlDialect::Sqlite, Type::Decimal) => {
-                format!(
-                    "{} COLLATE weir_decimal",
-                    sqlite::decimal(&name, self.whole())
-                )
+                format!("{} COLLATE weir_decimal", sqlite::spelled(&name, false))
             }
             (SqlDialect::Sqlite, Type::Number) => {
                 format!("(CASE WHEN {} THEN {name} END)", sqlite::is_finite(&name))

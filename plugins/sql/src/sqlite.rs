@@ -72,6 +72,7 @@ pub(crate) fn has_values<'f>(fields: impl Iterator<Item = &'f Field>) -> Vec<Str
             Type::Number | Type::Decimal => {
                 fits.map(|fits| format!("{fits} AND {}", is_finite(&name)))
             }
+            Type::String => Some(format!("{} IS NOT NULL", spelled(&name, false))),
             _ => fits,
         }
     });
@@ -88,9 +89,9 @@ fn is_judged(field: &Field) -> bool {
     field.nullable && (field.kind == Type::Datetime || fits(field).is_some())
 }
 
-/// Returns a decimal as the text that SQLite writes, which is both shown and compared: a double has more digits than that.
-/// One that is not finite is null.
-pub(crate) fn decimal(name: &str, is_whole: bool) -> String {
+/// Returns a value as the text that SQLite writes, which is both shown and compared: a double has more digits than that, and is
+/// spelled in another way in JSON. One that is not finite is null.
+pub(crate) fn spelled(name: &str, is_whole: bool) -> String {
     if is_whole {
         return name.to_owned();
     }

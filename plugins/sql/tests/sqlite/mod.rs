@@ -1,7 +1,7 @@
 //! Tests for SQLite alone.
 
 use weir_plugin_sdk::{
-    Adapter, Order, Query, Shape, Verb,
+    Adapter, Comparison, Condition, Order, Query, Shape, Verb,
     serde_json::{self, Value, json},
 };
 use weir_sql::SqlAdapter;
@@ -102,6 +102,49 @@ fn the_least_integer_is_described_and_read() {
         page.expect("a page").records,
         r#"[{"big":"-9223372036854775808","amount":"-9223372036854775808","free":"-9223372036854775808"}]"#
     );
+}
+
+/// A column that keeps numbers beside texts shows what it is compared and ordered by.
+#[test]
+fn numbers_among_texts_are_shown_as_they_are_compared() {
+    let both = Both::filled(
+        "CREATE TABLE mixed (id INTEGER PRIMARY KEY, v VARIANT);
+         INSERT INTO mixed VALUES (1, 'a'), (2, 1e22), (3, 1e300), (4, 0.5), (5, 9e999), (6, 7);",
+        "",
+    );
+    let mut query = Query {
+        columns: vec!["v".to_owned()],
+        order: vec![Order::parse("v")],
+        limit: 1,
+        ..Query::default()
+    };
+    let mut shown = Vec::new();
+    for _ in 0..10 {
+        let page = both.on(Which::Sqlite, || open("mixed")?.read(&query));
+        let page = page.expect("a page");
+        shown.push(page.records);
+        query.cursor = page.next;
+        if query.cursor.is_none() {
+            break;
+        }
+    }
+    let values = [
+        "\"0.5\"",
+        "\"1.0e+22\"",
+        "\"1.0e+300\"",
+        "\"7\"",
+        "\"a\"",
+        "null",
+    ];
+    assert_eq!(shown, values.map(|value| format!(r#"[{{"v":{value}}}]"#)));
+    let equal = Query {
+        columns: vec!["id".to_owned()],
+        conditions: vec![Condition::new("v", Comparison::Equals, "1.0e+22")],
+        limit: 5,
+        ..Query::default()
+    };
+    let page = both.on(Which::Sqlite, || open("mixed")?.read(&equal));
+    assert_eq!(page.expect("a page").records, r#"[{"id":2}]"#);
 }
 
 /// SQLite takes nulls in a key, texts that are none, and tables of other modules: none of it ends a list.
