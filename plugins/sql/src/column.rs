@@ -135,7 +135,10 @@ impl<'a> SqlColumn<'a> {
 
     /// Returns `true` if a record can have neither the value nor null in its place.
     pub(crate) fn is_unfit(&self, value: &Value<'_>) -> bool {
-        self.dialect == SqlDialect::Sqlite && sqlite::is_unfit(self.field, value)
+        match self.dialect {
+            SqlDialect::Sqlite => sqlite::is_unfit(self.field, value),
+            _ => !self.field.nullable && value.is_null() && self.finite().is_some(),
+        }
     }
 
     /// Returns the condition for another comparison than `=`. `None` means that no value of the column compares with
@@ -191,6 +194,15 @@ impl<'a> SqlColumn<'a> {
         }
     }
 
+    /// Returns the condition that the value is finite by UTC's clocks, whatever the zone is.
+    pub(crate) fn finite_in_utc(&self) -> Option<String> {
+        Self {
+            zone: "UTC",
+            ..*self
+        }
+        .finite()
+    }
+
     /// Returns two conditions, one of which each row meets: that the value is finite, and that it is null to the value
     /// table. An index on the column serves the order of either, but not of both at once. `None` if it serves the whole
     /// order, or nothing of it.
@@ -242,9 +254,7 @@ impl<'a> SqlColumn<'a> {
             (SqlDialect::Sqlite, Type::String) => {
                 format!("{} COLLATE BINARY", sqlite::spelled(&name, false))
             }
-            (SqlDialect::Sqlite, Type::Date) => {
-                format!("CAST({name} AS TEXT) COLLATE BINARY")
-            }
+            (SqlDialect::Sqlite, Type::Date) => format!("CAST({name} AS TEXT) COLLATE BINARY"),
             (SqlDialect::Sqlite, Type::Decimal) if self.whole() => name,
             (SqlDialect::Sqlite, Type::Decimal) => {
                 format!("{} COLLATE weir_decimal", sqlite::spelled(&name, false))
@@ -402,7 +412,7 @@ impl<'a> SqlColumn<'a> {
                     ))
                 }
                 // Any other spelling of the same UUID is a different text.
-                ("uuid", Value::Text(text)) if is_canonical_uuid(text) => {
+                ("uuid", Value::Text(text)) if native::is_canonical_uuid(text) => {
                     let place = builder.bind(text.as_ref());
                     Some(format!("{name} = {place}::uuid"))
                 }
@@ -686,12 +696,4 @@ pub(crate) fn before_christ(raw: &RawValue, field: &Field, zone: &Zone) -> Value
     native::without_era(&text).map_or(Value::Null, |text| {
         Value::from_text(&text, field, zone).into_owned()
     })
-}
-
-fn is_canonical_uuid(text: &str) -> bool {
-    text.len() == 36
-        && text.bytes().enumerate().all(|(at, byte)| match at {
-            8 | 13 | 18 | 23 => byte == b'-',
-            _ => matches!(byte, b'0'..=b'9' | b'a'..=b'f'),
-        })
 }

@@ -107,3 +107,12 @@ pub(crate) fn without_era(text: &str) -> Option<Cow<'_, str>> {
 pub(crate) fn is_not_finite(text: &str) -> bool {
     matches!(text, "NaN" | "Infinity" | "-Infinity")
 }
+
+/// Returns `true` for a UUID as PostgreSQL spells it.
+pub(crate) fn is_canonical_uuid(text: &str) -> bool {
+    text.len() == 36
+        && text.bytes().enumerate().all(|(at, byte)| match at {
+            8 | 13 | 18 | 23 => byte == b'-',
+            _ => matches!(byte, b'0'..=b'9' | b'a'..=b'f'),
+        })
+}

@@ -12,7 +12,6 @@ use crate::column::{SqlColumn, place};
 use crate::condition;
 use crate::dialect::SqlDialect;
 use crate::order::{OrderedColumns, SelectPart};
-use crate::sqlite;
 use crate::statement::{self, StatementBuilder, cell};
 
 /// The beginning of a cursor behind which only rows are read that fit their columns, since others were met: the records
@@ -105,7 +104,7 @@ fn read_page(
     }
     if let Some(key) = unfit {
         log::warn(&format!(
-            "Records are left out: {key:?} may not be null, and holds a value that is not of its type."
+            "Records are left out: {key:?} may not be null, and holds a value that a record can only have as null."
         ));
         return Ok(None);
     }
@@ -236,8 +235,10 @@ impl SqlReader<'_> {
         if self.only_fitting {
             let places = self.selected.wanted.iter().chain(&self.selected.by);
             let places: BTreeSet<usize> = places.copied().collect();
-            let fields = places.into_iter().map(|at| &shape.fields[at]);
-            conditions.extend(sqlite::has_values(fields));
+            conditions.extend(places.into_iter().filter_map(|at| {
+                let column = SqlColumn::new(shape, self.dialect, &shape.fields[at]);
+                condition::has_value(&column, self.dialect)
+            }));
         }
         for given in &self.query.conditions {
             let column = SqlColumn::find(shape, self.dialect, &given.column)?;

@@ -62,21 +62,16 @@ pub(crate) fn is_unfit(field: &Field, value: &Value<'_>) -> bool {
         }
 }
 
-/// Returns the conditions that the columns which may not be null hold values of their types.
-pub(crate) fn has_values<'f>(fields: impl Iterator<Item = &'f Field>) -> Vec<String> {
-    let conditions = fields.filter(|field| !field.nullable).filter_map(|field| {
-        let name = quoted(&field.key);
-        let fits = fits(field);
-        match field.kind {
-            Type::Datetime => Some(format!("weir_datetime({name}, 'UTC') IS NOT NULL")),
-            Type::Number | Type::Decimal => {
-                fits.map(|fits| format!("{fits} AND {}", is_finite(&name)))
-            }
-            Type::String => Some(format!("{} IS NOT NULL", spelled(&name, false))),
-            _ => fits,
-        }
-    });
-    conditions.collect()
+/// Returns the condition that a column which may not be null holds a value of its type.
+pub(crate) fn has_value(field: &Field) -> Option<String> {
+    let name = quoted(&field.key);
+    let fits = fits(field);
+    match field.kind {
+        Type::Datetime => Some(format!("weir_datetime({name}, 'UTC') IS NOT NULL")),
+        Type::Number | Type::Decimal => fits.map(|fits| format!("{fits} AND {}", is_finite(&name))),
+        Type::String => Some(format!("{} IS NOT NULL", spelled(&name, false))),
+        _ => fits,
+    }
 }
 
 /// Returns `true` if a record has null in place of what SQLite answered.

@@ -83,6 +83,22 @@ pub(super) fn describe(settings: &SqlSettings) -> Result<SqlDescription, Error> 
             }
         }
     }
+    // A versioned table's key ends with the time until which a row is valid, which is the same in all that are shown.
+    let is_end = |part: &KeyColumn| {
+        columns
+            .iter()
+            .any(|column| column.name == part.name && column.computed.as_deref() == Some("ROW END"))
+    };
+    let key = key.into_iter().filter(|part| !is_end(part));
+    let mut key: Vec<_> = key.map(|part| part.name).collect();
+    let zeros = match is_view {
+        true => Vec::new(),
+        false => find_zeros(settings, &columns)?,
+    };
+    // A row whose key is shown as null cannot be named.
+    if zeros.iter().any(|zero| key.contains(zero)) {
+        key.clear();
+    }
     let read_only = if is_view {
         Some("A view is read-only.")
     } else if table.transactions != "YES" {
@@ -92,15 +108,8 @@ pub(super) fn describe(settings: &SqlSettings) -> Result<SqlDescription, Error> 
     } else {
         None
     };
-    // A versioned table's key ends with the time until which a row is valid, which is the same in all that are shown.
-    let is_end = |part: &KeyColumn| {
-        columns
-            .iter()
-            .any(|column| column.name == part.name && column.computed.as_deref() == Some("ROW END"))
-    };
-    let key = key.into_iter().filter(|part| !is_end(part));
     let mut described = SqlDescription {
-        key: key.map(|part| part.name).collect(),
+        key,
         read_only,
         ..SqlDescription::default()
     };
@@ -109,10 +118,6 @@ pub(super) fn describe(settings: &SqlSettings) -> Result<SqlDescription, Error> 
         .map(|column| (column.name.as_str(), column.native.as_str()))
         .collect();
     let odd = find_odd_booleans(settings, &names)?;
-    let zeros = match is_view {
-        true => Vec::new(),
-        false => find_zeros(settings, &columns)?,
-    };
     for column in &columns {
         let mut field = field(&column.name, &column.native, &odd);
         let extra = column.extra.to_ascii_lowercase();

@@ -110,8 +110,16 @@ pub(super) fn describe(settings: &SqlSettings) -> Result<SqlDescription, Error> 
     if matches!(table.kind.as_str(), "r" | "p") {
         find_infinite(settings, &mut columns)?;
     }
+    let mut key: Vec<_> = key.into_iter().map(|part| part.name).collect();
+    // A row whose key is shown as null cannot be named.
+    if columns
+        .iter()
+        .any(|column| !column.required && key.contains(&column.name))
+    {
+        key.clear();
+    }
     let mut described = SqlDescription {
-        key: key.into_iter().map(|part| part.name).collect(),
+        key,
         read_only: matches!(table.kind.as_str(), "v" | "m").then_some("A view is read-only."),
         ..SqlDescription::default()
     };

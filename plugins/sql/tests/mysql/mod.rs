@@ -244,6 +244,68 @@ fn values_that_are_shown_as_null_make_their_column_nullable() {
     }
 }
 
+/// A row that comes later with such a value is left out where the column is shown or ordered by. One in a key that is there when
+/// the table is described tells no record apart.
+#[test]
+fn later_values_that_are_shown_as_null_end_no_list() {
+    let both = Both::filled(
+        "",
+        "CREATE TABLE late (id int PRIMARY KEY, day date NOT NULL, n int); INSERT INTO late VALUES (1, '2024-01-01', 3);
+         CREATE TABLE terms (id int, until timestamp, PRIMARY KEY (id, until));
+         INSERT INTO terms VALUES (1, '2024-01-01'), (1, 'infinity');",
+    )
+    .with_mysql(
+        "SET sql_mode = ''; CREATE TABLE late (id int PRIMARY KEY, day date NOT NULL, n int); INSERT INTO late VALUES (1, '2024-01-01', 3);
+         CREATE TABLE terms (id int, until datetime, PRIMARY KEY (id, until));
+         INSERT INTO terms VALUES (1, '2024-01-01'), (1, '0000-00-00');",
+    );
+    let tables = [Which::Postgresql, Which::Mysql].map(|which| {
+        let table = both.on(which, || open("late")).expect("described");
+        (which, table)
+    });
+    both.fill(
+        "",
+        "INSERT INTO late VALUES (2, 'infinity', 2), (3, '2024-01-03', 1)",
+    );
+    both.fill_mysql(
+        "SET sql_mode = ''; INSERT INTO late VALUES (2, '0000-00-00', 2), (3, '2024-01-03', 1)",
+    );
+    for (which, table) in &tables {
+        for (by, limit, columns, expected) in [
+            ("id", 1, "id day", "1,3"),
+            ("id", 9, "id day", "1,3"),
+            ("-day", 1, "id day", "3,1"),
+            ("n", 2, "id day", "3,1"),
+            ("n", 2, "id", "3,2,1"),
+        ] {
+            let mut query = Query {
+                columns: columns.split(' ').map(str::to_owned).collect(),
+                order: vec![Order::parse(by)],
+                limit,
+                ..Query::default()
+            };
+            let mut walked = Vec::new();
+            for _ in 0..9 {
+                let page = both.on(*which, || table.read(&query)).expect("a page");
+                let records: Vec<Value> = serde_json::from_str(&page.records).expect("records");
+                walked.extend(records.iter().map(|record| record["id"].to_string()));
+                query.cursor = page.next;
+                if query.cursor.is_none() {
+                    break;
+                }
+            }
+            assert_eq!(walked.join(","), expected, "by {by}, {limit} at once");
+        }
+        let shape = both.on(*which, || {
+            describe(r#"{"connection":"db","table":"terms"}"#)
+        });
+        assert_eq!(
+            outline(&shape.expect("described")),
+            "id:Integer! until:Datetime key= write=create read_only=None"
+        );
+    }
+}
+
 /// A server keeps the 15th of no month and the 31st of February, where its mode lets it.
 #[test]
 fn days_that_no_calendar_has_are_null() {
