@@ -8,6 +8,9 @@ use jiff::tz::{AmbiguousOffset, Offset, TimeZone};
 
 use crate::error::{Error, Result};
 
+/// A time up to which `jiff::Timestamp` has all.
+const LAST_TIMESTAMP: civil::DateTime = civil::datetime(9999, 12, 30, 0, 0, 0, 0);
+
 /// A point in time, to the nanosecond, between the years 0000 and 9999.
 ///
 /// Kept as UTC's calendar and clock: `jiff::Timestamp` ends a day before the year 9999 does.
@@ -62,12 +65,16 @@ impl Datetime {
 
     /// Returns the calendar and clock of a zone at this point in time; `None` at the very ends of the calendar.
     pub(super) fn in_zone(&self, zone: &Zone) -> Option<civil::DateTime> {
-        if let Ok(offset) = zone.0.to_fixed_offset() {
-            let offset = jiff::SignedDuration::from_secs(offset.seconds().into());
-            return self.0.checked_add(offset).ok();
-        }
-        let timestamp = TimeZone::UTC.to_timestamp(self.0).ok()?;
-        Some(zone.0.to_datetime(timestamp))
+        let offset = match zone.0.to_fixed_offset() {
+            Ok(offset) => offset,
+            // No clocks change on the last days of the calendar.
+            Err(_) => {
+                let known = self.0.min(LAST_TIMESTAMP);
+                zone.0.to_offset(TimeZone::UTC.to_timestamp(known).ok()?)
+            }
+        };
+        let offset = jiff::SignedDuration::from_secs(offset.seconds().into());
+        self.0.checked_add(offset).ok()
     }
 
     fn at_offset(civil: civil::DateTime, offset: Offset) -> Option<Self> {
@@ -270,6 +277,33 @@ mod tests {
             "2024-05-06é07:08:09Z",
         ] {
             assert_eq!(read(text, "UTC"), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn clocks_go_on_to_the_end_of_the_calendar() {
+        for (moment, zone, expected) in [
+            (
+                "2024-07-06T05:08:09.5Z",
+                "Europe/Vienna",
+                Some("2024-07-06T07:08:09.5"),
+            ),
+            (
+                "9999-12-31T22:59:59Z",
+                "Europe/Vienna",
+                Some("9999-12-31T23:59:59"),
+            ),
+            (
+                "9999-12-31T23:59:59Z",
+                "America/New_York",
+                Some("9999-12-31T18:59:59"),
+            ),
+            ("9999-12-31T23:00:00Z", "Europe/Vienna", None),
+            ("0000-01-01T00:00:00Z", "America/New_York", None),
+        ] {
+            let zone = Zone::parse(zone).unwrap();
+            let moment = Datetime::parse(moment, &Zone::utc()).unwrap();
+            assert_eq!(moment.to_local(&zone).as_deref(), expected, "{moment}");
         }
     }
 

@@ -43,7 +43,7 @@ impl<'a> SqlColumn<'a> {
     }
 
     /// Returns the column as MySQL has it; `None` for one of another database.
-    fn mysql(&self) -> Option<MysqlColumn<'a>> {
+    pub(crate) fn mysql(&self) -> Option<MysqlColumn<'a>> {
         (self.dialect == SqlDialect::Mysql).then_some(MysqlColumn {
             field: self.field,
             zone: self.zone,

@@ -4,6 +4,7 @@
 //! for one. A time without a zone is compared as the clocks of the zone show it, since neither server reliably knows
 //! zones.
 
+use weir_plugin_sdk::serde_json::{self, value::RawValue};
 use weir_plugin_sdk::value::{Datetime, Value};
 use weir_plugin_sdk::{Error, Field, Type, Zone};
 
@@ -168,15 +169,35 @@ impl MysqlColumn<'_> {
     /// in no calendar. It is never unknown, so that each row meets it or its opposite.
     pub(crate) fn finite(&self) -> Option<String> {
         let name = self.name();
-        let first = match (self.field.kind, self.base()) {
-            (Type::Date, "date") => FIRST_DAY,
-            (Type::Datetime, "datetime") => FIRST_MOMENT,
+        let bounds = match (self.field.kind, self.base()) {
+            (Type::Date, "date") => format!("{name} >= {FIRST_DAY}"),
+            (Type::Datetime, "datetime") => self.bounds(),
             // A moment of a `timestamp` is one of a calendar, or all zeros.
             (Type::Datetime, "timestamp") => return Some(format!("{name} >= {FIRST_MOMENT}")),
             _ => return None,
         };
         let is_day = format!("DAYOFMONTH({name}) BETWEEN 1 AND DAYOFMONTH(LAST_DAY({name}))");
-        Some(format!("{name} >= {first} AND IFNULL({is_day}, FALSE)"))
+        Some(format!("{bounds} AND IFNULL({is_day}, FALSE)"))
+    }
+
+    /// Returns the condition that a time on the clocks of the zone is one of the calendar's years in UTC too.
+    fn bounds(&self) -> String {
+        let name = self.name();
+        if self.zone == "UTC" {
+            return format!("{name} >= {FIRST_MOMENT}");
+        }
+        let zone = Zone::parse(self.zone).ok();
+        let on_clocks = |moment: &str| {
+            let moment = Datetime::parse(moment, &Zone::utc())?;
+            let local = moment.to_local(zone.as_ref()?)?;
+            Some(format!("TIMESTAMP '{}'", local.replace('T', " ")))
+        };
+        // Clocks behind UTC's show no time before its first, and those ahead of them none behind its last.
+        let first = on_clocks("0000-01-01T00:00:00Z").unwrap_or_else(|| FIRST_MOMENT.to_owned());
+        match on_clocks("9999-12-31T23:59:59.999999Z") {
+            Some(last) => format!("{name} >= {first} AND {name} <= {last}"),
+            None => format!("{name} >= {first}"),
+        }
     }
 
     /// Returns two conditions, one of which each row meets: that there is a value, and that there is none. Neither server
@@ -193,6 +214,21 @@ impl MysqlColumn<'_> {
             }
             None => None,
         }
+    }
+
+    /// Returns `true` for a time that the clocks of the zone skip, or show at no moment of the calendar. It is shown as another
+    /// one, by which a list cannot go on.
+    pub(crate) fn is_skipped(&self, raw: &RawValue, value: &Value<'_>) -> bool {
+        let (Value::Datetime(moment), "datetime") = (value, self.base()) else {
+            return false;
+        };
+        let on_clocks = |text: String| Datetime::parse(&text, &Zone::utc());
+        let kept = serde_json::from_str(raw.get()).ok().and_then(on_clocks);
+        let zone = Zone::parse(self.zone).ok();
+        let shown = zone
+            .and_then(|zone| moment.to_local(&zone))
+            .and_then(on_clocks);
+        kept != shown
     }
 
     pub(crate) fn may_be_null(&self) -> bool {
@@ -370,7 +406,13 @@ impl MysqlColumn<'_> {
             "timestamp" => (utc.trim_end_matches('Z').to_owned(), true),
             _ => {
                 let zone = Zone::parse(self.zone).ok()?;
-                let local = moment.to_local(&zone)?;
+                let Some(local) = moment.to_local(&zone) else {
+                    // The clocks show no such time: all that they show comes before the end, or behind the beginning.
+                    return Some(match utc.starts_with("9999") {
+                        true => BoundOperand::Behind(cast("9999-12-31 23:59:59.999999")),
+                        false => BoundOperand::Before(cast("0000-01-01 00:00:00")),
+                    });
+                };
                 let is_first_reading = Datetime::parse(&local, &zone) == Some(*moment);
                 if !is_first_reading && let Some(behind) = behind_set_back(&local, moment, &zone) {
                     return Some(BoundOperand::Before(cast(&behind)));

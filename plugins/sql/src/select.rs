@@ -12,7 +12,7 @@ use crate::column::{SqlColumn, place};
 use crate::condition;
 use crate::dialect::SqlDialect;
 use crate::order::{OrderedColumns, SelectPart};
-use crate::statement::{self, StatementBuilder, cell};
+use crate::statement::{self, SelectedRow, StatementBuilder, cell};
 
 /// The beginning of a cursor behind which only rows are read that fit their columns, since others were met: the records
 /// of a list without a key are counted.
@@ -122,7 +122,7 @@ fn read_page(
             if !only_fitting && each.any(|(column, value)| column.is_unfit(value)) {
                 return Ok(None);
             }
-            match values.iter().any(|value| is_lossy(value, dialect)) {
+            match is_counted(last, &by, &selected.remembered, &values, dialect) {
                 true => Some(format!("{}{behind}", offset + rows.len() as u64)),
                 false => Some(encode_cursor(&values)),
             }
@@ -180,6 +180,23 @@ fn is_lossy(value: &Value<'_>, dialect: SqlDialect) -> bool {
         (SqlDialect::Mysql, Value::Text(text)) => text.len() >= MYSQL_SORTED_BYTES,
         _ => false,
     }
+}
+
+/// Returns `true` if a list cannot continue behind the values of a record: one is lossy, or is a time that MySQL keeps as another
+/// one than is shown, since the clocks of its zone skip it.
+fn is_counted(
+    row: &SelectedRow<'_>,
+    by: &[SqlColumn<'_>],
+    places: &[usize],
+    values: &[Value<'_>],
+    dialect: SqlDialect,
+) -> bool {
+    let is_skipped = |column: &SqlColumn<'_>, at: usize, value: &Value<'_>| {
+        let column = column.mysql();
+        column.is_some_and(|column| cell(row, at).is_ok_and(|raw| column.is_skipped(raw, value)))
+    };
+    let mut each = by.iter().zip(places).zip(values);
+    each.any(|((column, at), value)| is_lossy(value, dialect) || is_skipped(column, *at, value))
 }
 
 /// The last column of a row whose first order value is not finite.

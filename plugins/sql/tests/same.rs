@@ -374,6 +374,59 @@ fn columns_are_ordered_by_whatever_they_are_called() {
     }
 }
 
+/// Many tables write the last second of the calendar for what never ends.
+#[test]
+fn the_end_of_the_calendar_is_listed_in_any_zone() {
+    let made = |time: &str| {
+        format!(
+            "CREATE TABLE ends (id int PRIMARY KEY, at {time}); INSERT INTO ends VALUES (1, '9999-12-31 23:59:59'),
+             (2, '9999-12-31 23:59:59'), (3, '2024-01-01 00:00:00'), (4, NULL);"
+        )
+    };
+    let both = Both::filled(&made("datetime"), &made("timestamp")).with_mysql(&made("datetime"));
+    let settings = r#"{"connection":"db","table":"ends"}"#;
+    for (zone, walk, at_most, equal) in [
+        ("Europe/Vienna", "1 2 3 4", "1 2 3", "1 2"),
+        ("America/New_York", "3 1 2 4", "3", ""),
+        ("-03:00", "3 1 2 4", "3", ""),
+        ("UTC", "1 2 3 4", "1 2 3", ""),
+    ] {
+        let list = |conditions: Vec<Condition>, limit: u32| {
+            let mut query = Query {
+                columns: vec!["id".to_owned()],
+                order: vec![Order::parse("-at")],
+                conditions,
+                limit,
+                ..Query::default()
+            };
+            let mut walked = Vec::new();
+            for _ in 0..9 {
+                let page = both.same(|| {
+                    let mut shape = describe(settings)?;
+                    shape.timezone = Some(zone.to_owned());
+                    SqlAdapter::open(settings, &shape)?.read(&query).map(show)
+                });
+                let (records, next) = page.expect(zone);
+                let records: Vec<Value> = serde_json::from_str(&records).expect("records");
+                walked.extend(records.iter().map(|record| record["id"].to_string()));
+                query.cursor = next;
+                if query.cursor.is_none() {
+                    break;
+                }
+            }
+            walked.join(" ")
+        };
+        assert_eq!(list(Vec::new(), 1), walk, "{zone}");
+        let end = |comparison, moment: &str| vec![Condition::new("at", comparison, moment)];
+        let last = end(Comparison::AtMost, "9999-12-31T23:59:59Z");
+        assert_eq!(list(last, 9), at_most, "{zone}");
+        let same = end(Comparison::Equals, "9999-12-31T22:59:59Z");
+        assert_eq!(list(same, 9), equal, "{zone}");
+        let behind = end(Comparison::AtLeast, "0000-01-01T00:00:00Z");
+        assert_eq!(list(behind, 9), at_most, "{zone}");
+    }
+}
+
 #[test]
 fn wide_tables_are_described_and_read() {
     let columns = |count: usize| {

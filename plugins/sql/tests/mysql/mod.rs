@@ -590,6 +590,43 @@ fn times_are_those_of_the_zone() {
     }
 }
 
+/// A time that the clocks skip is shown as a later one, by which no list can go on.
+#[test]
+fn a_list_goes_on_behind_times_that_clocks_skip() {
+    let both = Both::filled("", "").with_mysql(
+        "CREATE TABLE shifts (id int PRIMARY KEY, at datetime);
+         INSERT INTO shifts VALUES (1, '2024-03-31 01:59:00'), (2, '2024-03-31 02:10:00'), (3, '2024-03-31 02:30:00'),
+             (4, '2024-03-31 02:30:00'), (5, '2024-03-31 03:20:00'), (6, NULL);",
+    );
+    let settings = r#"{"connection":"db","table":"shifts"}"#;
+    for (by, expected) in [("at", "1 2 3 4 5 6"), ("-at", "5 3 4 2 1 6")] {
+        for limit in [1, 2, 9] {
+            let mut query = Query {
+                columns: vec!["id".to_owned()],
+                order: vec![Order::parse(by)],
+                limit,
+                ..Query::default()
+            };
+            let mut walked = Vec::new();
+            for _ in 0..9 {
+                let page = both.on(Which::Mysql, || {
+                    let mut shape = describe(settings)?;
+                    shape.timezone = Some("Europe/Vienna".to_owned());
+                    SqlAdapter::open(settings, &shape)?.read(&query)
+                });
+                let page = page.expect("a page");
+                let records: Vec<Value> = serde_json::from_str(&page.records).expect("records");
+                walked.extend(records.iter().map(|record| record["id"].to_string()));
+                query.cursor = page.next;
+                if query.cursor.is_none() {
+                    break;
+                }
+            }
+            assert_eq!(walked.join(" "), expected, "by {by}, {limit} at once");
+        }
+    }
+}
+
 #[test]
 fn days_are_counted_in_the_zone_where_it_is_known() {
     let both = Both::filled("", "").with_mysql(
