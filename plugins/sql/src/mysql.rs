@@ -362,6 +362,10 @@ impl MysqlColumn<'_> {
         Some(BoundOperand::Exact(match value {
             Value::Null | Value::Json(_) | Value::Unfit(_) => return None,
             Value::Boolean(value) => builder.bind(i64::from(*value)),
+            // The servers have none of these years, and take 2 for 2002.
+            Value::Integer(1..=1900) if self.base() == "year" => {
+                return Some(BoundOperand::Before(builder.bind(1901)));
+            }
             Value::Integer(value) => match i64::try_from(*value) {
                 Ok(value) => builder.bind(value),
                 Err(_) => decimal(&value.to_string(), builder),
@@ -431,6 +435,15 @@ impl MysqlColumn<'_> {
         })
     }
 
+    /// Returns `true` for a number that no member of the enum or set is called: the servers take it for the place of one.
+    fn is_place_of_member(&self, text: &str) -> bool {
+        let digits = text.trim().trim_start_matches(['+', '-']);
+        matches!(self.base(), "enum" | "set")
+            && !digits.is_empty()
+            && digits.bytes().all(|digit| digit.is_ascii_digit())
+            && !self.native().contains(&format!("'{text}'"))
+    }
+
     /// Binds a value to be written.
     pub(crate) fn written(
         &self,
@@ -449,9 +462,15 @@ impl MysqlColumn<'_> {
             Value::Integer(1..=1900) if self.base() == "year" => return Err(unfit()),
             Value::Integer(value) => builder.bind(i64::try_from(*value).map_err(|_| unfit())?),
             Value::Number(value) => builder.bind(*value),
+            // The servers would round it, and say nothing.
+            Value::Decimal(value) if self.is_whole() && has_fraction(value.as_str()) => {
+                return Err(unfit());
+            }
             Value::Decimal(value) => builder.bind(value.as_str()),
+            Value::Text(text) if self.is_place_of_member(text) => return Err(unfit()),
             Value::Text(text) if self.base() == "bit" => {
-                if text.is_empty() || text.len() > 64 || text.bytes().any(|bit| bit > b'1') {
+                let is_bit = |bit: u8| matches!(bit, b'0' | b'1');
+                if text.is_empty() || text.len() > 64 || !text.bytes().all(is_bit) {
                     return Err(unfit());
                 }
                 format!(
@@ -472,6 +491,12 @@ impl MysqlColumn<'_> {
             Value::Datetime(value) => builder.bind(value.to_string()),
         })
     }
+}
+
+/// Returns `true` for a decimal that is no integer.
+fn has_fraction(decimal: &str) -> bool {
+    let fraction = decimal.split_once('.').map(|(_, fraction)| fraction);
+    fraction.is_some_and(|fraction| fraction.bytes().any(|digit| digit != b'0'))
 }
 
 /// Binds a decimal with as many digits as it has. One with more than the servers have is compared as a double.

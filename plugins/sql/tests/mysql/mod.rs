@@ -100,6 +100,12 @@ fn types_of_its_own_have_a_place() {
     for (column, value) in [
         ("e", json!("huge")),
         ("bits", json!("0102")),
+        ("bits", json!("%1")),
+        // The servers take these for the places of members, and round this.
+        ("e", json!("1")),
+        ("e", json!(" 2")),
+        ("s", json!("3")),
+        ("big", json!("1.5")),
         ("l", json!("日")),
         ("y", json!(1)),
     ] {
@@ -116,6 +122,22 @@ fn types_of_its_own_have_a_place() {
             (refused.code.as_str(), refused.field.as_deref()),
             ("invalid", Some(column))
         );
+    }
+}
+
+#[test]
+fn a_year_is_compared_with_all_its_digits() {
+    let both = Both::filled("", "").with_mysql(
+        "CREATE TABLE wines (id int PRIMARY KEY, y year); INSERT INTO wines VALUES (1, 2024), (2, 1901), (3, NULL);",
+    );
+    for (comparison, found) in [
+        (Comparison::AtLeast, r#"[{"id":1},{"id":2}]"#),
+        (Comparison::AtMost, "[]"),
+        (Comparison::Equals, "[]"),
+        (Comparison::NotEquals, r#"[{"id":1},{"id":2}]"#),
+    ] {
+        let query = where_is("y", comparison, 25);
+        assert_eq!(read(&both, "wines", &query), found, "{comparison} 25");
     }
 }
 
