@@ -221,6 +221,29 @@ async fn a_refused_question_names_the_argument_and_what_would_do() {
     );
 }
 
+/// A source knows columns, and an agent arguments: the answer has the argument's name, in the text too.
+#[tokio::test]
+async fn what_a_source_refuses_is_named_as_the_argument() {
+    let contract = sample::CONTRACT.replace(
+        "{ name: iata, type: text, required: true, pattern: \"^[A-Z]{3}$\" }",
+        "{ name: code, column: iata, type: text, required: true, pattern: \"^[A-Z]{3}$\" }",
+    );
+    let house = sample::house().file("contracts/airports.yaml", contract);
+    let gateway = house.serve();
+    let client = Modern::new(gateway.url());
+    let taken = json!({ "code": "OSL", "name": "Second", "country": "NO" });
+    let refused = client.call("create_airport", taken).await;
+    let error = &refused["structuredContent"];
+    assert_eq!(
+        (&error["code"], &error["field"]),
+        (&json!("conflict"), &json!("code")),
+        "{refused}"
+    );
+    let text = "`code`: There is a record with this key already.";
+    assert_eq!(error["message"], text, "{refused}");
+    assert_eq!(refused["content"][0]["text"], text, "{refused}");
+}
+
 /// A call over a limit says which one.
 #[tokio::test]
 async fn a_limited_call_says_which_limit() {

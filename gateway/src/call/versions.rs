@@ -3,7 +3,12 @@
 use std::time::Instant;
 
 use serde_json::{Map, Value};
-use weir_contracts::{contract::TextMode, output::OutputMismatch, shim};
+use weir_contracts::{
+    ToolVerb,
+    contract::{BindingInput, FieldDestination, TextMode},
+    output::OutputMismatch,
+    shim,
+};
 
 use super::{
     CallContent, CallError, CallOutcome, CallRequest, ErrorForm, ToolResult, approval::PLAN,
@@ -112,8 +117,50 @@ pub(super) async fn convert_outcome(
         })
 }
 
-/// Gives an error the names that the kept version has for columns. Others stay as they are.
-pub(super) fn convert_error(tool: &CatalogueTool, mut error: CallError) -> CallError {
+/// Gives an error the names that its caller knows: those that a kept version has for columns, and that of the argument which
+/// the source refuses.
+pub(super) fn convert_error(tool: &CatalogueTool, error: CallError) -> CallError {
+    name_argument(tool, convert_columns(tool, error))
+}
+
+/// Names the argument whose column a source is about where it refuses a write. The message names it as well, since most models
+/// are shown that alone.
+fn name_argument(tool: &CatalogueTool, mut error: CallError) -> CallError {
+    let (Some(target), Some(column)) = (tool.tool.collection(), &error.field) else {
+        return error;
+    };
+    let writes_a_record = matches!(
+        target.verb,
+        ToolVerb::Create | ToolVerb::Update | ToolVerb::Delete
+    );
+    let is_refused = matches!(
+        error.code,
+        FailureCode::InvalidArguments | FailureCode::Conflict
+    );
+    if !writes_a_record || !is_refused {
+        return error;
+    }
+    let is_of_column = |input: &&BindingInput| match &input.to {
+        FieldDestination::Column(name) | FieldDestination::Condition { column: name, .. } => {
+            name == column
+        }
+        _ => false,
+    };
+    let Some(input) = target.binding.inputs.iter().find(is_of_column) else {
+        return error;
+    };
+    let argument = input.field.clone();
+    let is_named = ["`", "\""]
+        .iter()
+        .any(|quote| error.message.contains(&format!("{quote}{argument}{quote}")));
+    if !is_named {
+        error.message = format!("`{argument}`: {}", error.message).into();
+    }
+    error.field = Some(argument);
+    error
+}
+
+fn convert_columns(tool: &CatalogueTool, mut error: CallError) -> CallError {
     let calls = tool.shim().map(|(calls, _)| calls);
     let Some(calls) = calls.filter(|calls| !calls.columns.is_empty()) else {
         return error;
