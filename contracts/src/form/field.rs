@@ -365,6 +365,7 @@ fn read(
         );
     }
     let kind = read_kind(&table, kind_name.as_deref()?, left, problems)?;
+    check_stated_default(&kind, &table, position, problems);
     if let Some(at) = kind
         .first_spelled()
         .filter(|_| position != FieldPosition::Form)
@@ -389,6 +390,31 @@ fn read(
         param: table.text("param", table::TITLE_MAX, problems),
         place,
     })
+}
+
+/// Refuses a default of the schema itself: agents would read it and leave the argument out, and nothing would be put in.
+fn check_stated_default(
+    kind: &FieldType,
+    table: &FormTable<'_>,
+    position: FieldPosition,
+    problems: &mut FileProblems,
+) {
+    let FieldType::Json { schema } = kind else {
+        return;
+    };
+    let hint = match position {
+        FieldPosition::Form => "write `default:` beside `schema:`",
+        FieldPosition::Record => "say in 'help' what is assumed where it is left out",
+        // An element is never absent.
+        FieldPosition::Element => return,
+    };
+    if schema.get("default").is_some() {
+        problems.add_hint(
+            format!("{}/default", table.at("schema")),
+            "a default inside the schema is not put in",
+            hint,
+        );
+    }
 }
 
 /// Reads one of [`TYPES`].
