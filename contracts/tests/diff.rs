@@ -322,6 +322,24 @@ fn rows_of_values() -> Vec<Row> {
             (Breaking, "type-changed"),
         ),
         row(
+            json!({ "type": "string", "enum": ["open", "closed"] }),
+            json!({ "type": "array", "items": { "type": "string", "enum": ["open", "closed"] } }),
+            (Breaking, "type-changed"),
+            (Breaking, "type-changed"),
+        ),
+        row(
+            json!({ "type": "string", "enum": ["open", "closed"] }),
+            json!({ "type": "integer" }),
+            (Breaking, "type-changed"),
+            (Breaking, "type-changed"),
+        ),
+        row(
+            json!({ "type": "object" }),
+            json!({ "const": "open" }),
+            (Breaking, "type-changed"),
+            (Breaking, "type-changed"),
+        ),
+        row(
             json!({ "type": "string", "enum": ["open", "pending", "closed"] }),
             json!({ "type": "string", "enum": ["open", "pendings", "closed"] }),
             (Breaking, "enum-value-renamed"),

@@ -75,6 +75,17 @@ pub(super) fn type_of(value: &Value) -> u8 {
     }
 }
 
+fn types_among(values: &[Value]) -> u8 {
+    values.iter().fold(0, |types, value| types | type_of(value))
+}
+
+/// Returns the types that values of a schema may have. `values` holds all of them if they are few.
+fn listed_types(schema: &Value, values: Option<&[Value]>) -> u8 {
+    let allowed = types(schema).unwrap_or(ALL);
+    let among = values.map_or(ALL, types_among);
+    allowed & among
+}
+
 /// Writes types in words: `string or null`.
 fn words(types: u8) -> String {
     let number = INTEGER | FRACTION;
@@ -159,6 +170,29 @@ fn count_steps(tests: &[(ValueTest<'_>, ValueTest<'_>)], old: &Value, new: &Valu
     steps.saturating_mul(tests.len())
 }
 
+/// Returns the types before and after if one side lists its values, and the other allows none of their types.
+fn changed_types(
+    tests: &[(ValueTest<'_>, ValueTest<'_>)],
+    (old, was): (&Value, Option<&[Value]>),
+    (new, is): (&Value, Option<&[Value]>),
+) -> Option<(u8, u8)> {
+    let types = (listed_types(old, was), listed_types(new, is));
+    if types.0 & types.1 != 0 {
+        return None;
+    }
+    let mut tests = tests.iter();
+    let is_met = match (was, is) {
+        (Some(values), None) => {
+            tests.any(|(test, _)| values.iter().any(|value| test.is_valid(value)))
+        }
+        (None, Some(values)) => {
+            tests.any(|(_, test)| values.iter().any(|value| test.is_valid(value)))
+        }
+        _ => false,
+    };
+    is_met.then_some(types)
+}
+
 /// Collects the texts that a schema lists. Returns `false` if it has any other rule.
 fn lists_texts<'s>(schema: &'s Value, texts: &mut HashSet<&'s str>) -> bool {
     let Some(members) = schema.as_object() else {
@@ -240,6 +274,12 @@ impl<'s> SchemaComparison<'s> {
             return true;
         }
         let (was, is) = (collect_values(old), collect_values(new));
+        let changed = changed_types(&tests, (old, was.as_deref()), (new, is.as_deref()));
+        if let Some((before, after)) = changed {
+            let reason = format!("was {}, is {}", words(before), words(after));
+            self.find_at(SchemaRule::TypeChanged, (old, new), "type", reason);
+            return true;
+        }
         let is_lost = |value: &&Value| {
             let mut tests = tests.iter();
             tests.any(|(was, is)| was.is_valid(value) && !is.is_valid(value))
@@ -328,9 +368,9 @@ impl<'s> SchemaComparison<'s> {
         mut gained: Vec<Value>,
     ) {
         let pair = (old, new);
-        let kinds = |values: &[Value]| values.iter().fold(0, |types, value| types | type_of(value));
-        if !lost.is_empty() && !gained.is_empty() && kinds(&lost) & kinds(&gained) == 0 {
-            let reason = format!("was {}, is {}", words(kinds(&lost)), words(kinds(&gained)));
+        let kinds = (types_among(&lost), types_among(&gained));
+        if !lost.is_empty() && !gained.is_empty() && kinds.0 & kinds.1 == 0 {
+            let reason = format!("was {}, is {}", words(kinds.0), words(kinds.1));
             return self.find(
                 SchemaRule::TypeChanged,
                 pair,
