@@ -86,19 +86,34 @@ pub struct ComposedOffer {
 }
 
 impl ServerLists {
-    /// Reads `{tools?, resources?, resourceTemplates?, prompts?, server?}`. A member of the wrong type counts as absent
-    /// and is a problem; the error is for a text that cannot be read at all.
+    /// Reads `{tools?, resources?, resourceTemplates?, prompts?, server?}`, or one answer of JSON-RPC with such a result. A member
+    /// of the wrong type counts as absent and is a problem, and so is a page that others follow; the error is for a text that
+    /// cannot be read at all.
     pub fn read(file: &str, text: &str) -> Result<(Self, Vec<FileProblem>), FileProblem> {
-        let members = RawMembers::read(text).map_err(|message| {
+        let whole = RawMembers::read(text).map_err(|message| {
             FileProblem::new(file, "", message)
                 .hint("give an object such as {\"tools\": […], \"server\": {\"info\": {…}}}")
         })?;
+        let result = whole
+            .raw("jsonrpc")
+            .and_then(|_| RawMembers::read(whole.object("result")?.get()).ok());
+        let members = result.unwrap_or(whole);
+        let followed = |place: String| {
+            FileProblem::new(file, place, "this is one page of a list, and others follow")
+                .hint("add the items of the others, or extract from the server itself")
+        };
         let mut problems = Vec::new();
+        if members.text("nextCursor").is_some() {
+            problems.push(followed("/nextCursor".to_owned()));
+        }
         let mut lists = Self::default();
         let mut list = |name: &str| {
             let list = members.raw(name)?;
-            let read = array(list)
-                .or_else(|| RawMembers::read(list.get()).ok()?.raw(name).and_then(array));
+            let page = RawMembers::read(list.get()).ok();
+            let read = array(list).or_else(|| page.as_ref()?.raw(name).and_then(array));
+            if page.is_some_and(|page| page.text("nextCursor").is_some()) {
+                problems.push(followed(format!("/{name}/nextCursor")));
+            }
             if read.is_none() {
                 problems.push(FileProblem::new(
                     file,

@@ -88,6 +88,32 @@ fn what_a_server_wrote_is_kept_to_the_digit_and_in_its_order() {
     );
 }
 
+/// What a person copies of a server's traffic is one answer, and may be one page.
+#[test]
+fn an_answer_of_json_rpc_is_read_and_a_page_that_others_follow_is_reported() {
+    let tool = json!({ "name": "t", "inputSchema": { "type": "object" } });
+    let answer = json!({ "jsonrpc": "2.0", "id": 1, "result": { "tools": [tool] } });
+    let (document, problems) = composed_text(&answer.to_string());
+    assert_eq!(document["items"][0]["name"], "t", "{document}");
+    assert!(problems.is_empty(), "{problems:?}");
+    let page = json!({ "tools": [tool], "nextCursor": "2" });
+    let follows = "this is one page of a list, and others follow";
+    for (lists, place) in [
+        (page.clone(), "/nextCursor"),
+        (json!({ "tools": page }), "/tools/nextCursor"),
+        (
+            json!({ "jsonrpc": "2.0", "id": 1, "result": page }),
+            "/nextCursor",
+        ),
+    ] {
+        let (document, problems) = composed_text(&lists.to_string());
+        assert_eq!(document["items"][0]["name"], "t", "{document}");
+        assert_eq!(problems, [format!("{place} {follows}")]);
+    }
+    let last = json!({ "tools": [tool], "nextCursor": null });
+    assert!(composed_text(&last.to_string()).1.is_empty());
+}
+
 #[test]
 fn a_bad_schema_says_so_in_its_item_and_the_others_go_on() {
     let cases = [
