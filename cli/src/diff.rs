@@ -241,12 +241,13 @@ fn inputs(document: &Value) -> Map<String, Value> {
 }
 
 /// Recognizes a compiled document, an extracted one, or the answer of tools/list with or without its envelope. A
-/// contract's tools are called `tool`, theirs `name`.
+/// contract's tools are called `tool`, theirs `name`; without any, a contract has its own name.
 pub(super) fn document(mut value: Value) -> Option<Value> {
     let is_document = |value: &Value| {
-        value["tools"]
-            .as_array()
-            .is_some_and(|tools| tools.iter().any(|tool| tool["name"].is_string()))
+        value["tools"].as_array().is_some_and(|tools| {
+            tools.iter().any(|tool| tool["name"].is_string())
+                || tools.is_empty() && !value["contract"].is_string()
+        })
     };
     if value.get("jsonrpc").is_some() {
         value = value["result"].take();

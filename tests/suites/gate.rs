@@ -1052,6 +1052,14 @@ async fn diff_tells_a_pipeline_by_its_exit_code() {
             "{was}: {code}: {out} {err}"
         );
     }
+    // A server may have lost all its tools.
+    house.write("none.json", r#"{"tools":[]}"#);
+    let (code, out, err) = house.run(&["diff", "listed.json", "none.json"]);
+    assert!(
+        code == 2 && out.contains("(tool-removed)"),
+        "{code}: {out} {err}"
+    );
+    assert_eq!(house.run(&["diff", "none.json", "listed.json"]).0, 0);
     let (code, out, _) = house.run(&["lint", "old.yaml", "--json"]);
     let findings: Value = serde_json::from_str(&out).expect("JSON");
     assert!(code == 0 && findings["findings"].is_array(), "{out}");
