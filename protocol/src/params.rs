@@ -20,28 +20,34 @@ pub enum GivenParams<'a> {
     Raw(Option<&'a RawValue>),
 }
 
-/// The members of `params` that some method or check reads.
+/// The members of `params` that some method or check reads. Many clients write null for what was not set, so null counts as
+/// absent wherever a member may be left out.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RequestParams<'a> {
     /// Empty when absent.
-    #[serde(borrow, default, rename = "_meta", deserialize_with = "raw::object")]
+    #[serde(
+        borrow,
+        default,
+        rename = "_meta",
+        deserialize_with = "raw::object_or_null"
+    )]
     pub meta: RequestMeta<'a>,
     #[serde(borrow, default, deserialize_with = "raw::present")]
     pub name: Option<&'a RawValue>,
     #[serde(borrow, default, deserialize_with = "raw::present")]
     pub uri: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "raw::present")]
+    #[serde(borrow, default)]
     pub arguments: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "raw::present")]
+    #[serde(borrow, default)]
     pub cursor: Option<&'a RawValue>,
     #[serde(borrow, default, deserialize_with = "raw::present")]
     pub request_id: Option<&'a RawValue>,
     #[serde(borrow, default, deserialize_with = "raw::present")]
     pub protocol_version: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "raw::present")]
+    #[serde(borrow, default)]
     pub input_responses: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "raw::present")]
+    #[serde(borrow, default)]
     pub request_state: Option<&'a RawValue>,
     #[serde(borrow, default, deserialize_with = "raw::present")]
     pub task_id: Option<&'a RawValue>,
@@ -51,7 +57,7 @@ pub struct RequestParams<'a> {
     pub reference: Option<&'a RawValue>,
     #[serde(borrow, default, deserialize_with = "raw::present")]
     pub argument: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "raw::present")]
+    #[serde(borrow, default)]
     pub context: Option<&'a RawValue>,
     /// The level of `logging/setLevel`.
     #[serde(borrow, default, deserialize_with = "raw::present")]
@@ -79,25 +85,15 @@ pub struct RequestMeta<'a> {
         deserialize_with = "raw::present"
     )]
     pub client_capabilities: Option<&'a RawValue>,
-    #[serde(
-        borrow,
-        default,
-        rename = "io.modelcontextprotocol/clientInfo",
-        deserialize_with = "raw::present"
-    )]
+    #[serde(borrow, default, rename = "io.modelcontextprotocol/clientInfo")]
     pub client_info: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "raw::present")]
+    #[serde(borrow, default)]
     pub progress_token: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "raw::present")]
+    #[serde(borrow, default)]
     pub traceparent: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "raw::present")]
+    #[serde(borrow, default)]
     pub tracestate: Option<&'a RawValue>,
-    #[serde(
-        borrow,
-        default,
-        rename = "io.modelcontextprotocol/logLevel",
-        deserialize_with = "raw::present"
-    )]
+    #[serde(borrow, default, rename = "io.modelcontextprotocol/logLevel")]
     pub log_level: Option<&'a RawValue>,
     /// Whether a write is only to be planned.
     #[serde(
@@ -274,6 +270,7 @@ mod tests {
             "{}",
             r#"{"_meta":{}}"#,
             r#"{"name":null,"unknown":[{}],"_meta":{"unknown":1}}"#,
+            r#"{"_meta":null}"#,
         ] {
             assert_eq!(refused(good), None, "{good}");
         }
@@ -284,7 +281,7 @@ mod tests {
                 "{bad}"
             );
         }
-        for bad in ["null", "[]", "[1,2]", r#""a""#] {
+        for bad in ["[]", "[1,2]", r#""a""#] {
             let message = refused(&format!(r#"{{"_meta":{bad}}}"#));
             assert_eq!(
                 message.as_deref(),

@@ -22,6 +22,13 @@ pub fn is_object(raw: &RawValue) -> bool {
     raw.get().starts_with('{')
 }
 
+/// Returns `true` for `[]`, as programs write an empty object whose language has one type for both.
+pub fn is_empty_list(raw: &RawValue) -> bool {
+    let inner = raw.get().strip_prefix('[');
+    let inner = inner.and_then(|rest| rest.strip_suffix(']'));
+    inner.is_some_and(|inner| inner.trim_ascii().is_empty())
+}
+
 /// An integer that is sent back has no more digits: not every reader could hold it.
 const DIGITS_MAX: usize = 32;
 
@@ -57,4 +64,20 @@ pub fn object<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     }
 
     deserializer.deserialize_map(ObjectVisitor(PhantomData))
+}
+
+/// Reads an object, or null as an empty one, for `deserialize_with`.
+pub fn object_or_null<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
+    deserializer: D,
+) -> Result<T, D::Error> {
+    struct ObjectOnly<T>(T);
+
+    impl<'de, T: Deserialize<'de>> Deserialize<'de> for ObjectOnly<T> {
+        fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+            object(deserializer).map(Self)
+        }
+    }
+
+    let read = Option::<ObjectOnly<T>>::deserialize(deserializer)?;
+    Ok(read.map(|ObjectOnly(value)| value).unwrap_or_default())
 }

@@ -277,6 +277,38 @@ async fn params_that_are_null_count_as_absent() {
     assert!(refused.text.contains("`params.name`"), "{}", refused.text);
 }
 
+/// Clients in Go, Java and C# write null for what was not set, and would list and call nothing.
+#[tokio::test]
+async fn members_of_params_that_are_null_count_as_absent() {
+    let house = sample::house();
+    let gateway = house.serve();
+    let session = Legacy::open(gateway.url(), client::LEGACY).await;
+    for params in [
+        json!({"cursor": null}),
+        json!({"cursor": null, "_meta": null}),
+        json!({"_meta": {"progressToken": null, "traceparent": null}}),
+    ] {
+        let listed = session.ask("tools/list", params.clone()).await;
+        assert!(
+            listed.result()["tools"].is_array(),
+            "{params}: {}",
+            listed.text
+        );
+    }
+    for arguments in [Value::Null, json!([])] {
+        let params = json!({"name": "list_airports", "arguments": arguments, "_meta": null});
+        let answer = session.ask("tools/call", params).await;
+        assert_eq!(answer.result()["isError"], false, "{}", answer.text);
+    }
+    let given = json!({"name": "lookup_airport", "arguments": ["OSL"]});
+    let refused = session.ask("tools/call", given).await;
+    assert_eq!(refused.error_code(), -32602, "{}", refused.text);
+
+    let modern = Modern::new(gateway.url());
+    let listed = modern.ask("tools/list", json!({"cursor": null})).await;
+    assert!(listed.result()["tools"].is_array(), "{}", listed.text);
+}
+
 #[tokio::test]
 async fn a_contract_is_a_server_of_its_own() {
     let house = sample::house().file(

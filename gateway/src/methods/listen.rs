@@ -281,14 +281,10 @@ fn wanted(request: &McpRequest<'_>) -> Result<ListenFilter, RpcError> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct FilterParams {
-        #[serde(default)]
-        tools_list_changed: bool,
-        #[serde(default)]
-        prompts_list_changed: bool,
-        #[serde(default)]
-        resources_list_changed: bool,
-        #[serde(default)]
-        resource_subscriptions: Vec<String>,
+        tools_list_changed: Option<bool>,
+        prompts_list_changed: Option<bool>,
+        resources_list_changed: Option<bool>,
+        resource_subscriptions: Option<Vec<String>>,
         task_ids: Option<Vec<String>>,
     }
     match request.params.notifications {
@@ -303,11 +299,12 @@ fn wanted(request: &McpRequest<'_>) -> Result<ListenFilter, RpcError> {
                         .map_or(Ok(()), |_| tasks::check(request))?;
                     Ok(ListenFilter {
                         lists: [
-                            it.tools_list_changed,
-                            it.prompts_list_changed,
-                            it.resources_list_changed,
+                            it.tools_list_changed.unwrap_or_default(),
+                            it.prompts_list_changed.unwrap_or_default(),
+                            it.resources_list_changed.unwrap_or_default(),
                         ],
-                        resources: distinct(&it.resource_subscriptions).map_err(too_many)?,
+                        resources: distinct(&it.resource_subscriptions.unwrap_or_default())
+                            .map_err(too_many)?,
                         tasks: it.task_ids.unwrap_or_default(),
                     })
                 })

@@ -98,6 +98,8 @@ impl<'a> CallSubject<'a> {
             ))),
             value => Ok(value.map(|value| Cow::Borrowed(value.get()))),
         };
+        // The official client in PHP writes no arguments as `[]`.
+        let arguments = params.arguments.filter(|given| !raw::is_empty_list(given));
         let needed = |value: Option<&'a RawValue>, name: &str| {
             let missing = || RpcError::invalid_params(format!("`params.{name}` must be an object"));
             object(value, name)?.ok_or_else(missing)
@@ -105,7 +107,7 @@ impl<'a> CallSubject<'a> {
         Ok(match request.method {
             RpcMethod::GetPrompt => Self::Prompt {
                 name: text(params.name, "name")?,
-                arguments: object(params.arguments, "arguments")?,
+                arguments: object(arguments, "arguments")?,
             },
             RpcMethod::ReadResource => Self::Resource {
                 uri: text(params.uri, "uri")?,
@@ -123,7 +125,7 @@ impl<'a> CallSubject<'a> {
             },
             _ => Self::Tool {
                 name: text(params.name, "name")?,
-                arguments: object(params.arguments, "arguments")?,
+                arguments: object(arguments, "arguments")?,
             },
         })
     }
