@@ -9,7 +9,7 @@ use axum::{
     routing::post,
 };
 use serde_json::{Value, json};
-use weir_tests::{House, Legacy, Modern, schema::tool, strangers::hostile, web};
+use weir_tests::{Admin, House, Legacy, Modern, schema::tool, strangers::hostile, until, web};
 
 use super::{code, listed, text, trusted};
 
@@ -179,4 +179,21 @@ async fn a_tool_with_null_for_what_it_lacks_is_served() {
     );
     let called = client.call("n_t", json!({ "kind": "b" })).await;
     assert_eq!(called["isError"], false, "{called}");
+}
+
+/// Each look at such a server would ask for the next one: it announces a change whenever its lists are read.
+#[tokio::test]
+async fn a_server_that_announces_changes_without_end_is_looked_at_ever_less_often() {
+    let house = House::new().config(&trusted("restless", &hostile(&["restless"])));
+    let gateway = house.serve();
+    listed(&Modern::new(gateway.url()), "restless_good").await;
+    let admin = Admin::of(&house);
+    let mut last = None;
+    until("two looks are nine seconds apart", async || {
+        let (_, shown) = admin.ask("GET", "/v1/upstreams/restless", "").await;
+        let now = shown["looked_ms"].as_u64().expect("it was looked at");
+        let before = last.replace(now).unwrap_or(now);
+        now - before >= 9000
+    })
+    .await;
 }

@@ -36,7 +36,7 @@ use crate::{
 const QUIET: Duration = Duration::from_secs(1);
 /// The least time between two looks, however often a server says that its lists changed.
 const APART: Duration = Duration::from_secs(3);
-/// The same of a server that lists something else again and again.
+/// The same of a server that lists something else again and again, or announces changes and lists the same.
 const RESTLESS_APART: Duration = Duration::from_secs(60);
 /// The time for which the drafts of a server are counted, so that one that has come to rest is looked at as any other.
 const RESTLESS_MS: i64 = 3600 * 1000;
@@ -200,7 +200,9 @@ impl UpstreamSource {
     /// Looks at a server at the start, whenever it says that a list changed or its overlay is edited, at a pace, and when a
     /// call doubts it.
     async fn look_out(self: Arc<Self>, upstream: Arc<UpstreamServer>, watcher: &FileWatcher) {
-        let (mut failures, mut last_report) = (0_u32, None);
+        let (mut failures, mut last_report, mut last_version) = (0_u32, None, None);
+        // Looks in a row that the server announced a change for, and that found none.
+        let (mut is_announced, mut idle) = (false, 0);
         loop {
             let began = Instant::now();
             let overlay = upstream
@@ -215,7 +217,18 @@ impl UpstreamSource {
                 seen.left_out.clone(),
                 seen.draft.clone(),
             );
-            if last_report.as_ref() != Some(&report) {
+            let version = self
+                .gate()
+                .live()
+                .get(&seen.contract)
+                .map(|live| live.contract.version);
+            let is_same = last_report.as_ref() == Some(&report);
+            idle = match is_announced && is_same && last_version == version {
+                true => idle + 1,
+                false => 0,
+            };
+            last_version = version;
+            if !is_same {
                 log(&upstream, &seen);
                 last_report = Some(report);
             }
@@ -240,13 +253,14 @@ impl UpstreamSource {
             let changed = async {
                 upstream.list_changed().await;
                 sleep(QUIET).await;
-                sleep_until(began + self.apart(&seen.contract).await).await;
+                let apart = self.apart(&seen.contract).await.max(idle_apart(idle));
+                sleep_until(began + apart).await;
             };
-            tokio::select! {
-                () = changed => {}
-                () = edited(overlay.as_deref(), stamp.as_ref(), watcher) => {}
-                () = next => {}
-            }
+            is_announced = tokio::select! {
+                () = changed => true,
+                () = edited(overlay.as_deref(), stamp.as_ref(), watcher) => false,
+                () = next => false,
+            };
         }
     }
 
@@ -406,6 +420,12 @@ impl UpstreamSource {
         }
         *gone = now;
     }
+}
+
+/// Returns the least time between two looks after so many that found nothing new. Some servers announce a change whenever they
+/// are asked, or all the time.
+fn idle_apart(idle: u32) -> Duration {
+    APART.saturating_mul(1 << idle.min(16)).min(RESTLESS_APART)
 }
 
 /// Waits until a file changes.
