@@ -197,3 +197,20 @@ async fn a_server_that_announces_changes_without_end_is_looked_at_ever_less_ofte
     })
     .await;
 }
+
+/// Proxies in front, and many clients, cut an answer of which nothing comes for a minute.
+#[tokio::test]
+async fn a_call_that_is_silent_for_long_begins_its_stream_before_its_answer() {
+    let house = House::new().config(&trusted("slow", &hostile(&["tools"])));
+    let gateway = house.serve();
+    let client = Modern::new(gateway.url());
+    listed(&client, "slow_sleep").await;
+    let arguments = json!({ "seconds": 25 });
+    let meta = json!({ "progressToken": "p" });
+    let params = json!({ "name": "slow_sleep", "arguments": arguments, "_meta": meta });
+    let response = client.request("tools/call", params).send().await;
+    let mut response = response.expect("the answer begins");
+    assert_eq!(response.headers()["content-type"], "text/event-stream");
+    let first = response.chunk().await.expect("it goes on");
+    assert_eq!(first.as_deref(), Some(&b":\n\n"[..]));
+}

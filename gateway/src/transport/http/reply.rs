@@ -9,7 +9,7 @@ use axum::{
 };
 use futures::{Stream, StreamExt as _, future::BoxFuture, stream};
 use hyper::ext::ReasonPhrase;
-use tokio::time::{Instant, Interval, MissedTickBehavior};
+use tokio::time::{Instant, Interval, MissedTickBehavior, sleep};
 
 use crate::{
     identity::AuthenticationError,
@@ -136,7 +136,8 @@ pub(super) fn failed(id: &RequestId<'_>) -> McpAnswer {
 }
 
 /// The answer of a call that may say something before it. JSON, unless a message comes before the result: the form is
-/// chosen as late as can be, because a stream fixes the status.
+/// chosen as late as can be, because a stream fixes the status. After a silence a comment begins the stream: proxies and
+/// clients cut an answer of which nothing comes, many after a minute.
 pub(super) async fn after_messages(
     mut running: BoxFuture<'static, Option<McpAnswer>>,
     messages: CallMessages,
@@ -145,6 +146,7 @@ pub(super) async fn after_messages(
         biased;
         result = &mut running => Some(result),
         () = messages.arrived() => None,
+        () = sleep(KEEP_ALIVE) => None,
     };
     let before = messages.take();
     match result {
@@ -154,7 +156,11 @@ pub(super) async fn after_messages(
             events(stream::iter([Ok(frame(before.into_iter().chain(result)))]))
         }
         None => {
-            let first = stream::iter([Ok(frame(before))]);
+            let first = match before.is_empty() {
+                true => comment(),
+                false => frame(before),
+            };
+            let first = stream::iter([Ok(first)]);
             events(first.chain(rest(running, messages)))
         }
     }
