@@ -28,7 +28,7 @@ pub use self::asked::{CallResumption, UpstreamCall, UpstreamOperation};
 pub(crate) use self::requests::{OutgoingMeta, SessionCore, SessionRequest};
 use self::{
     asked::OutgoingOperation,
-    failures::{cancelled, given_up, timed_out},
+    failures::{cancelled, given_up, is_session_over, timed_out},
     subscriptions::SubscriptionState,
     tasks::ServerTask,
 };
@@ -233,9 +233,7 @@ impl UpstreamSession {
         let _one = self.one_asked(&call, deadline).await?;
         let (sending, agreed) = (OutgoingOperation::Asked(call.asked), self.agreed());
         let result = match self.call_once(&call, &sending, &agreed, deadline).await {
-            Err(RequestError::Failed(failure))
-                if failure.kind == UpstreamFailureKind::SessionOver =>
-            {
+            Err(error) if is_session_over(&error, self.keeps_session(&agreed)) => {
                 // Rare work has a future of its own: it would make the future of every call large.
                 Box::pin(async {
                     call.prepare(deadline, self.renew(&agreed)).await??;
@@ -483,9 +481,7 @@ impl UpstreamSession {
         };
         let agreed = self.agreed();
         match self.core.request(request).await {
-            Err(RequestError::Failed(failure))
-                if failure.kind == UpstreamFailureKind::SessionOver =>
-            {
+            Err(error) if is_session_over(&error, self.keeps_session(&agreed)) => {
                 self.renew(&agreed).await?;
                 self.core.request(again).await
             }
@@ -530,6 +526,11 @@ impl UpstreamSession {
         *self.subscribed.lock().await = SubscriptionState::default();
         unfinished.disarm();
         Ok(())
+    }
+
+    /// Returns `true` if a server over HTTP may forget what was agreed with it.
+    fn keeps_session(&self, agreed: &HandshakeResult) -> bool {
+        !agreed.is_modern() && matches!(self.core.link, UpstreamLink::Http(_))
     }
 
     fn agreed(&self) -> Arc<HandshakeResult> {

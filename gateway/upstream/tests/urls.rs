@@ -247,6 +247,8 @@ async fn a_session_that_is_over_is_opened_anew_and_the_call_runs_once() {
     }
 }
 
+type Complaint = fn(&Value) -> Response;
+
 /// Plays a legacy server that opens a session only when it may, and forgets it on request.
 struct Forgetful {
     may_open: Semaphore,
@@ -254,8 +256,8 @@ struct Forgetful {
     known: Mutex<Option<String>>,
     refused: AtomicUsize,
     calls: AtomicUsize,
-    /// The complaint about a forgotten session, with the status 400; `None`: 404, as the protocol has it.
-    complaint: Option<&'static str>,
+    /// The complaint about a forgotten session, made for a request; `None`: 404, as the protocol has it.
+    complaint: Option<Complaint>,
 }
 
 async fn forgetful(
@@ -291,11 +293,7 @@ async fn forgetful(
         _ if session.is_none() || session != *server.known.lock() => {
             server.refused.fetch_add(1, Ordering::SeqCst);
             match server.complaint {
-                Some(message) if session.is_some() => {
-                    let error = json!({ "code": -32000, "message": message });
-                    let refusal = json!({ "jsonrpc": "2.0", "error": error, "id": null });
-                    (StatusCode::BAD_REQUEST, Json(refusal)).into_response()
-                }
+                Some(complain) if session.is_some() => complain(&request),
                 None if session.is_some() => StatusCode::NOT_FOUND.into_response(),
                 _ => no_session(),
             }
@@ -313,7 +311,7 @@ async fn forgotten() -> (Arc<Forgetful>, UpstreamSession) {
     forgotten_with(None).await
 }
 
-async fn forgotten_with(complaint: Option<&'static str>) -> (Arc<Forgetful>, UpstreamSession) {
+async fn forgotten_with(complaint: Option<Complaint>) -> (Arc<Forgetful>, UpstreamSession) {
     let server = Arc::new(Forgetful {
         may_open: Semaphore::new(1),
         opening: AtomicUsize::new(0),
@@ -333,28 +331,77 @@ async fn forgotten_with(complaint: Option<&'static str>) -> (Arc<Forgetful>, Ups
     (server, session)
 }
 
-/// The official TypeScript server says 400 after a restart, not 404. Its two ways to keep sessions have two messages.
+/// Returns an error of the protocol with a status. `id`: that of the request, or null.
+fn complain(status: StatusCode, id: &Value, code: i64, message: &str) -> Response {
+    let error = json!({ "code": code, "message": message });
+    let refusal = json!({ "jsonrpc": "2.0", "error": error, "id": id });
+    (status, Json(refusal)).into_response()
+}
+
+fn complain_badly(message: &str) -> Response {
+    complain(StatusCode::BAD_REQUEST, &Value::Null, -32000, message)
+}
+
+/// Returns how servers complain of a session of before their restart that do not answer 404: the official one in TypeScript,
+/// whose two ways to keep sessions have two messages, earlier ones in Rust, anubis (Elixir), AWS and tower-mcp.
+fn complaints() -> [(&'static str, Complaint); 5] {
+    [
+        ("no session", |_| {
+            complain_badly("Bad Request: No valid session ID provided")
+        }),
+        ("not initialized", |_| {
+            complain_badly("Bad Request: Server not initialized")
+        }),
+        ("rust", |_| {
+            let text = "Unauthorized: Session not found";
+            (StatusCode::UNAUTHORIZED, text).into_response()
+        }),
+        ("elixir", |request| {
+            complain(
+                StatusCode::OK,
+                &request["id"],
+                -32002,
+                "Server not initialized",
+            )
+        }),
+        ("aws", |request| {
+            let message = "The provided SessionId was not found or has expired, please re-initialize your connection.";
+            complain(StatusCode::OK, &request["id"], -30001, message)
+        }),
+    ]
+}
+
 #[tokio::test]
 async fn a_session_that_a_restarted_server_complains_of_is_opened_anew() {
-    for complaint in [
-        "Bad Request: No valid session ID provided",
-        "Bad Request: Server not initialized",
-    ] {
+    for (what, complaint) in complaints() {
         let (server, session) = forgotten_with(Some(complaint)).await;
         server.may_open.add_permits(1);
-        call(&session, "t").await.expect("an answer");
-        assert_eq!(server.calls.load(Ordering::SeqCst), 1, "{complaint}");
+        call(&session, "t").await.expect(what);
+        assert_eq!(server.calls.load(Ordering::SeqCst), 1, "{what}");
     }
     // What is not about the session is not asked again.
-    let (server, session) = forgotten_with(Some("Bad Request: no such day")).await;
-    server.may_open.add_permits(1);
-    let refused = call(&session, "t").await;
-    assert!(
-        matches!(refused, Err(RequestError::Refused(_))),
-        "{refused:?}"
-    );
-    let refusals = server.refused.load(Ordering::SeqCst);
-    assert_eq!((refusals, server.opening.load(Ordering::SeqCst)), (1, 1));
+    let other: [Complaint; 3] = [
+        |_| complain_badly("Bad Request: no such day"),
+        |request| {
+            let message = "Resource not found: session://7";
+            complain(StatusCode::OK, &request["id"], -32002, message)
+        },
+        |request| {
+            let message = "Session not found in the browser";
+            complain(StatusCode::OK, &request["id"], -32000, message)
+        },
+    ];
+    for complaint in other {
+        let (server, session) = forgotten_with(Some(complaint)).await;
+        server.may_open.add_permits(1);
+        let refused = call(&session, "t").await;
+        assert!(
+            matches!(refused, Err(RequestError::Refused(_))),
+            "{refused:?}"
+        );
+        let refusals = server.refused.load(Ordering::SeqCst);
+        assert_eq!((refusals, server.opening.load(Ordering::SeqCst)), (1, 1));
+    }
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use std::{collections::HashMap, num::NonZeroU16, sync::Arc, time::Duration};
 use bytes::Bytes;
 use http::{
     HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri,
-    header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER},
+    header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE},
 };
 use http_body_util::Full;
 use hyper::body::{Body as _, Incoming as Body};
@@ -373,16 +373,17 @@ impl HttpLink {
         if let Some(failure) = self.client.without_scopes(&response) {
             return failure.into();
         }
+        let is_challenge = response.headers().contains_key(WWW_AUTHENTICATE);
         match status.as_u16() {
-            401 | 403 => {
-                return UpstreamFailure::new(
-                    UpstreamFailureKind::Access,
-                    expected,
-                    format!("it answers {status}: it needs other credentials"),
-                )
-                .step("give a header that it accepts, such as `--header 'Authorization: Bearer …'`")
-                .into();
+            // Earlier versions of the official SDK for Rust refuse a session of before their restart so.
+            401 if has_session && !is_challenge => {
+                let text = whole(response.into_body(), 1 << 10).await;
+                return match text.is_ok_and(|text| loses_session(&text)) {
+                    true => session_over("the server does not know it any more").into(),
+                    false => wants_access(status).into(),
+                };
             }
+            401 | 403 => return wants_access(status).into(),
             404 if has_session => {
                 return session_over("the server ended it").into();
             }
@@ -422,13 +423,16 @@ impl HttpLink {
             .is_some_and(|error| error.code == UNSUPPORTED_VERSION);
         let is_of_session = error.is_some() && !is_about_request;
         let is_bad = status == StatusCode::BAD_REQUEST;
-        let is_unknown = is_bad && (is_wrong_era || is_of_session);
-        let names_session = error
-            .as_ref()
-            .is_some_and(|error| names_session(&error.message));
-        if is_bad && has_session && is_of_session && !is_wrong_era && names_session {
+        let is_lost = has_session && is_of_session && !is_wrong_era;
+        let is_lost = is_lost
+            && error.as_ref().is_some_and(|error| {
+                is_bad && names_session(&error.message) || loses_session(&error.message)
+            });
+        // What a server did that fails is not known, so that only the next call is in another session.
+        if is_lost && !status.is_server_error() {
             return session_over("the server does not know it any more").into();
         }
+        let is_unknown = is_lost || is_bad && (is_wrong_era || is_of_session);
         if is_unknown && message.is_known_everywhere() {
             self.inbox.forgotten().cancel();
         }
@@ -481,6 +485,16 @@ fn session_over(cause: &str) -> UpstreamFailure {
     .before_sending()
 }
 
+/// Returns the failure of a request that lacks what the server wants to see.
+fn wants_access(status: StatusCode) -> UpstreamFailure {
+    UpstreamFailure::new(
+        UpstreamFailureKind::Access,
+        "the address to answer as an MCP server",
+        format!("it answers {status}: it needs other credentials"),
+    )
+    .step("give a header that it accepts, such as `--header 'Authorization: Bearer …'`")
+}
+
 /// Returns the failure of a request that the server did not take, with the time after which it takes more.
 fn limited(response: &Response<Body>) -> UpstreamFailure {
     let failure = UpstreamFailure::new(
@@ -509,6 +523,13 @@ fn retry_after(response: &Response<Body>) -> Option<NonZeroU16> {
 fn names_session(message: &str) -> bool {
     let message = message.to_ascii_lowercase();
     message.contains("session") || message.contains("not initialized")
+}
+
+/// Returns `true` for words that say that a session is not known, whatever else they are about.
+pub(crate) fn loses_session(message: &str) -> bool {
+    let message = message.to_ascii_lowercase();
+    let is_unknown = ["not found", "expired", "unknown", "initialize"];
+    message.contains("session") && is_unknown.iter().any(|word| message.contains(word))
 }
 
 fn protocol(cause: &str) -> UpstreamFailure {
