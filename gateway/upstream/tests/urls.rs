@@ -331,6 +331,19 @@ async fn forgotten_with(complaint: Option<Complaint>) -> (Arc<Forgetful>, Upstre
     (server, session)
 }
 
+/// Programs in Python redirect to the same path with a slash, or without one.
+#[tokio::test]
+async fn a_redirect_is_reported_with_the_place_that_it_leads_to() {
+    let elsewhere = any(|| async {
+        let place = [(header::LOCATION, "/mcp/")];
+        (StatusCode::TEMPORARY_REDIRECT, place)
+    });
+    let url = serve(Router::new().route("/mcp", elsewhere)).await;
+    let opened = open(format!("{url}/mcp")).await;
+    let failure = opened.err().expect("no redirect is followed");
+    assert!(failure.to_string().contains("`/mcp/`"), "{failure}");
+}
+
 /// Returns an error of the protocol with a status. `id`: that of the request, or null.
 fn complain(status: StatusCode, id: &Value, code: i64, message: &str) -> Response {
     let error = json!({ "code": code, "message": message });

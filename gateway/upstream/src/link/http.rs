@@ -5,7 +5,7 @@ use std::{collections::HashMap, num::NonZeroU16, sync::Arc, time::Duration};
 use bytes::Bytes;
 use http::{
     HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri,
-    header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE},
+    header::{ACCEPT, CONTENT_TYPE, LOCATION, RETRY_AFTER, WWW_AUTHENTICATE},
 };
 use http_body_util::Full;
 use hyper::body::{Body as _, Incoming as Body};
@@ -389,15 +389,10 @@ impl HttpLink {
             }
             429 => return limited(&response).into(),
             300..=399 => {
-                return UpstreamFailure::new(
-                    UpstreamFailureKind::Unreachable,
-                    expected,
-                    format!("it answers {status}, to look elsewhere"),
-                )
-                .step(
-                    "give the address it redirects to; redirects are not followed with credentials",
-                )
-                .into();
+                let place = response.headers().get(LOCATION);
+                let place = place.map(|place| String::from_utf8_lossy(place.as_bytes()));
+                let place = place.map(|place| self.client.masked(place.into_owned()));
+                return redirected(status, place.as_deref()).into();
             }
             _ => {}
         }
@@ -483,6 +478,19 @@ fn session_over(cause: &str) -> UpstreamFailure {
         cause,
     )
     .before_sending()
+}
+
+/// Returns the failure of a request that is answered at another place. Many servers redirect to the same path with a slash.
+fn redirected(status: StatusCode, place: Option<&str>) -> UpstreamFailure {
+    let place = place.map_or_else(String::new, |place| format!(", `{}`", one_line(place, 200)));
+    UpstreamFailure::new(
+        UpstreamFailureKind::Unreachable,
+        "the address to answer as an MCP server",
+        format!("it answers {status}, to look elsewhere"),
+    )
+    .step(format!(
+        "give the address it redirects to{place}; redirects are not followed with credentials"
+    ))
 }
 
 /// Returns the failure of a request that lacks what the server wants to see.
