@@ -113,6 +113,42 @@ fn prompts_and_resources_of_documents_are_compared() {
     assert_eq!(rules(&changed), ["tool-meta-changed"]);
 }
 
+/// Of several new names each has an example of its own.
+#[test]
+fn a_witness_of_a_new_name_has_that_name() {
+    let named = |first: &str, last: &str| {
+        let text = json!({ "type": "string" });
+        object(json!({
+            "type": "object", "properties": { first: text, last: text }, "additionalProperties": false,
+        }))
+    };
+    let listed = |values: [&str; 2]| {
+        object(json!({ "anyOf": [{ "type": "string", "enum": values }, { "type": "null" }] }))
+    };
+    let cases = [
+        (
+            named("first_name", "last_name"),
+            named("firstName", "lastName"),
+        ),
+        (listed(["opened", "closed"]), listed(["open", "close"])),
+    ];
+    for (old, new) in cases {
+        for side in [SchemaSide::Input, SchemaSide::Output] {
+            let diff = diff_schemas(&old, &new, side);
+            assert_eq!(diff.items.len(), 2, "{diff:?}");
+            for item in &diff.items {
+                let name = match side {
+                    SchemaSide::Input => &item.old,
+                    SchemaSide::Output => &item.new,
+                };
+                let name = name.as_str().expect("a name");
+                let witness = item.witness.as_ref().expect("a witness").to_string();
+                assert!(witness.contains(&format!("\"{name}\"")), "{item:?}");
+            }
+        }
+    }
+}
+
 /// Removing a tool and adding it again changes nothing in between: both steps are breaking or compared with what was.
 #[test]
 fn a_tool_that_comes_back_is_compared_with_what_it_was() {

@@ -41,7 +41,7 @@ impl WitnessProver {
     /// Returns whole arguments, or a whole result, that the finding breaks. `None` means that no such value was found.
     pub fn prove(&self, finding: &SchemaChange<'_>) -> Option<Value> {
         let (source, target) = of_side(self.side, finding.pair);
-        let blame = blame(finding, target);
+        let blame = blame(finding, target, self.side);
         let valid = validate::validator(source).ok()?;
         let blamed = validate::validator(blame.as_ref().unwrap_or(target)).ok()?;
         let around: Vec<(PathStep<'_>, Value)> = finding
@@ -49,8 +49,11 @@ impl WitnessProver {
             .iter()
             .map(|frame| self.surroundings(frame))
             .collect();
-        let candidates = candidates(source, target).into_iter().take(TRIES_MAX);
+        let renamed = (finding.rule == SchemaRule::ValueRenamed)
+            .then(|| of_side(self.side, (&finding.old, &finding.new)).0.clone());
+        let candidates = renamed.into_iter().chain(candidates(source, target));
         candidates
+            .take(TRIES_MAX)
             .filter(|value| valid.is_valid(value) && !blamed.is_valid(value))
             .filter_map(|value| {
                 around
@@ -89,7 +92,7 @@ fn of_side<T>(side: SchemaSide, (old, new): (T, T)) -> (T, T) {
 
 /// Returns the part of the schema that must refuse the witness, so that it shows this change and not another one beside
 /// it.
-fn blame(finding: &SchemaChange<'_>, target: &Value) -> Option<Value> {
+fn blame(finding: &SchemaChange<'_>, target: &Value, side: SchemaSide) -> Option<Value> {
     let key = pointer_tokens(&finding.path).pop()?.into_owned();
     Some(match finding.rule {
         SchemaRule::Tightened
@@ -113,6 +116,10 @@ fn blame(finding: &SchemaChange<'_>, target: &Value) -> Option<Value> {
             if target.get("additionalProperties").is_some() =>
         {
             json!({ "properties": { key: false } })
+        }
+        SchemaRule::PropertyRenamed if target.get("additionalProperties").is_some() => {
+            let name = of_side(side, (&finding.old, &finding.new)).0.as_str()?;
+            json!({ "properties": { name: false } })
         }
         _ => return None,
     })
