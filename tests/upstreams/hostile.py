@@ -15,7 +15,7 @@ import urllib.parse
 
 BEHAVIOUR = sys.argv[1] if len(sys.argv) > 1 else "good"
 MODERN = "2026-07-28"
-LEGACY_ONLY = BEHAVIOUR in ("inquires", "items-legacy", "legacy", "mute", "frail", "changes", "asks")
+LEGACY_ONLY = BEHAVIOUR in ("inquires", "relays", "items-legacy", "legacy", "mute", "frail", "changes", "asks")
 
 
 writing = threading.Lock()
@@ -99,6 +99,8 @@ def tools(params):
         return {"tools": [ISSUE, reads("read_issue"), tool("delete_issue"), tool("stall"), counted("lie")]}
     if BEHAVIOUR == "inquires":
         return {"tools": [reads("inquire")]}
+    if BEHAVIOUR == "relays":
+        return {"tools": [reads("relay")]}
     if BEHAVIOUR == "logs":
         return {"tools": [reads("log"), reads("stall")]}
     if BEHAVIOUR == "spent":
@@ -223,6 +225,15 @@ def run(request):
                 return answer(request, {"content": text(json.dumps(reply)), "structuredContent": reply})
             if message.get("method") == "notifications/cancelled" and "ignores_cancel" not in arguments:
                 return None
+        return None
+    if name == "relay":
+        # It asks without regard to what the client offers, and fails as SDKs do: by the error of its question.
+        write({"jsonrpc": "2.0", "id": "r1", "method": "sampling/createMessage", "params": {"messages": [], "maxTokens": 1}})
+        for line in sys.stdin:
+            message = json.loads(line)
+            if message.get("id") == "r1" and "error" in message:
+                error = message["error"]
+                return refuse(request, error["code"], f"MCP error {error['code']}: {error['message']}")
         return None
     if name == "big":
         return answer(request, {"content": text("x" * (arguments["mib"] << 20))})

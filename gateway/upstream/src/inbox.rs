@@ -614,6 +614,10 @@ impl UpstreamInbox {
             "sampling/createMessage" if self.ask.contains(&ClientCapability::Sampling) => {
                 return refusal(id, -1, "the request was declined");
             }
+            "roots/list" | "elicitation/create" | "sampling/createMessage" => {
+                let message = format!("the client does not offer {method}");
+                return refusal(id, -32601, &message);
+            }
             _ => return refusal(id, -32601, "the client does not offer this method"),
         };
         let id = bounded(id);

@@ -154,6 +154,24 @@ async fn the_data_of_an_error_reaches_the_caller() {
     }
 }
 
+/// The server's question failed, not the call of its tool, which is there as it was published.
+#[tokio::test]
+async fn a_call_that_fails_by_a_question_is_no_change_of_its_tool() {
+    let house = House::new().config(&trusted("bad", &hostile(&["relays"])));
+    let gateway = house.serve();
+    let client = Modern::new(gateway.url());
+    listed(&client, "bad_relay").await;
+    let failed = client.call("bad_relay", json!({})).await;
+    assert_eq!(
+        (code(&failed), text(&failed)),
+        (
+            "upstream_error",
+            "MCP error -32601: the client does not offer sampling/createMessage"
+        ),
+        "{failed}"
+    );
+}
+
 /// A member that is null is absent, and clients refuse an `enum` that has a value twice.
 #[tokio::test]
 async fn a_tool_with_null_for_what_it_lacks_is_served() {

@@ -134,7 +134,10 @@ fn refused(refusal: &UpstreamRefusal, asked: &UpstreamOperation, writes: bool) -
     let is_unknown = match asked {
         UpstreamOperation::Tool { name, .. } => {
             words.contains("unknown tool")
-                || (is_named(name) && (words.contains("not found") || words.contains("unknown")))
+                || (is_named(name)
+                    && (refusal.code == METHOD_NOT_FOUND
+                        || words.contains("not found")
+                        || words.contains("unknown")))
         }
         UpstreamOperation::Resource { .. } if refusal.code == RESOURCE_NOT_FOUND => {
             return CallError::unknown();
@@ -142,7 +145,7 @@ fn refused(refusal: &UpstreamRefusal, asked: &UpstreamOperation, writes: bool) -
         _ => false,
     };
     match refusal.code {
-        METHOD_NOT_FOUND => changed(message),
+        METHOD_NOT_FOUND if is_unknown || is_about_request(&words) => changed(message),
         INVALID_PARAMS if is_unknown => changed(message),
         INVALID_PARAMS => {
             let error = CallError::new(FailureCode::InvalidArguments, message);
@@ -163,6 +166,21 @@ fn refused(refusal: &UpstreamRefusal, asked: &UpstreamOperation, writes: bool) -
             }
         }
     }
+}
+
+/// Returns whether a server that knows no such method means what it was asked, by its words in small letters. Otherwise it
+/// means what it asked in turn, as a question that its caller does not take: SDKs answer the call with the error of that.
+fn is_about_request(words: &str) -> bool {
+    let words = words.trim().trim_start_matches("mcp error -32601:").trim();
+    let about = [
+        "not found",
+        "no such",
+        "unknown tool",
+        "tools/call",
+        "prompts/get",
+        "resources/read",
+    ];
+    words.is_empty() || about.iter().any(|part| words.contains(part))
 }
 
 fn changed(words: String) -> CallError {
@@ -275,6 +293,27 @@ mod tests {
             (-32602, "Tool foo not found", FailureCode::InvalidArguments),
             (-32602, "`title` is too long", FailureCode::InvalidArguments),
             (-32601, "Method not found", FailureCode::SourceChanged),
+            (
+                -32601,
+                "MCP error -32601: Method not found",
+                FailureCode::SourceChanged,
+            ),
+            (-32601, "", FailureCode::SourceChanged),
+            (
+                -32601,
+                "create_issue is not supported",
+                FailureCode::SourceChanged,
+            ),
+            (
+                -32601,
+                "MCP error -32601: the client does not offer sampling/createMessage",
+                FailureCode::UpstreamError,
+            ),
+            (
+                -32601,
+                "Unhandled method textDocument/definition",
+                FailureCode::UpstreamError,
+            ),
             (-32603, "Internal error", FailureCode::UpstreamError),
         ] {
             assert_eq!(refusal(code, message).code, expected, "{code} {message}");
