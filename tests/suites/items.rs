@@ -215,6 +215,29 @@ async fn prompts_and_resources_of_a_server_are_listed_and_asked_for_in_both_eras
     }
 }
 
+/// The SDKs of today say so by −32602 with words, in either era. A caller reads it as its own revision has it.
+#[tokio::test]
+async fn a_resource_that_a_server_does_not_have_is_unknown_as_the_callers_revision_has_it() {
+    let scratch = tempfile::tempdir().expect("a folder");
+    let notes = noted(scratch.path(), "note://1");
+    let house = house("items", &notes, "");
+    let gateway = house.serve();
+    for client in served(&gateway).await {
+        let unknown = if client.is_modern() { -32602 } else { -32002 };
+        for uri in ["shelf+note://missing", "shelf+note://nowhere"] {
+            let missing = client.read(uri).await;
+            assert_eq!(missing.error_code(), unknown, "{missing:?}");
+            assert_eq!(missing.reply()["error"]["data"]["uri"], uri);
+        }
+        let wrong = client.read("shelf+note://wrong").await;
+        assert_eq!(wrong.error_code(), -32602, "{wrong:?}");
+        assert_eq!(
+            wrong.reply()["error"]["message"],
+            "page 9 of a note with two pages"
+        );
+    }
+}
+
 #[tokio::test]
 async fn a_prompt_asks_its_caller_back_and_the_state_stays_sealed() {
     let scratch = tempfile::tempdir().expect("a folder");

@@ -339,6 +339,12 @@ def item(request):
             return answer(request, {"contents": []})
         if uri == "note://gone":
             return refuse(request, -32002, "Resource not found")
+        if uri == "note://missing":
+            return refuse(request, -32602, "Resource not found", {"uri": uri})
+        if uri == "note://nowhere":
+            return refuse(request, -32602, f"MCP error -32602: Resource {uri} not found")
+        if uri == "note://wrong":
+            return refuse(request, -32602, "page 9 of a note with two pages")
         if uri == "note://whose":
             return answer(request, {"contents": [{"uri": uri, "text": f"of {sys.argv[2]}"}]})
         return answer(request, {"contents": [{"uri": uri, "mimeType": "text/plain", "text": f"this is {uri}"}]})

@@ -139,7 +139,7 @@ fn refused(refusal: &UpstreamRefusal, asked: &UpstreamOperation, writes: bool) -
                         || words.contains("not found")
                         || words.contains("unknown")))
         }
-        UpstreamOperation::Resource { .. } if refusal.code == RESOURCE_NOT_FOUND => {
+        UpstreamOperation::Resource { uri } if is_missing(refusal, uri) => {
             return CallError::unknown();
         }
         _ => false,
@@ -166,6 +166,16 @@ fn refused(refusal: &UpstreamRefusal, asked: &UpstreamOperation, writes: bool) -
             }
         }
     }
+}
+
+/// Returns whether the server has no such resource. Revisions up to 2025-11-25 have a code for it; later ones, and the SDKs of
+/// both, say so by words beside the code for wrong parameters.
+fn is_missing(refusal: &UpstreamRefusal, uri: &str) -> bool {
+    let words = refusal.words().to_lowercase();
+    let is_about_it = words.contains("resource") || words.contains(&uri.to_lowercase());
+    let is_unknown = words.contains("not found") || words.contains("unknown");
+    refusal.code == RESOURCE_NOT_FOUND
+        || (refusal.code == INVALID_PARAMS && is_about_it && is_unknown)
 }
 
 /// Returns whether a server that knows no such method means what it was asked, by its words in small letters. Otherwise it
