@@ -230,7 +230,7 @@ fn place_at<'v>(value: &'v mut Value, path: &str) -> Option<&'v mut Value> {
 }
 
 /// Tools that do not succeed behind the mock: whose fault that is, the error of the caller, and the tools.
-const NOT_ANSWERED: [(&str, &str, &[&str]); 4] = [
+const NOT_ANSWERED: [(&str, &str, &[&str]); 3] = [
     (
         "the mock refuses `1` in a path for `oneOf` a number and a text, being both",
         "The web service refuses the values.",
@@ -267,11 +267,6 @@ const NOT_ANSWERED: [(&str, &str, &[&str]); 4] = [
             "repos_download_tarball_archive",
             "repos_download_zipball_archive",
         ],
-    ),
-    (
-        "the document has no answer in JSON, as the import notes, and the mock sends no other than it is asked for",
-        "The web service answers with an error.",
-        &["markdown_render"],
     ),
 ];
 

@@ -67,6 +67,11 @@ paths:
       summary: Sends a size that the service refuses.
       requestBody: { content: { application/json: { schema: { type: object, properties: { size: { type: integer } } } } } }
       responses: { "200": { description: ok, content: { application/json: { schema: { type: object } } } } }
+  /labels:
+    post:
+      operationId: print_label
+      summary: Prints a label.
+      responses: { "200": { description: ok, content: { text/plain: { schema: { type: string } } } } }
   /bom:
     get: { operationId: with_mark, summary: Begins with a mark., responses: { "200": { description: ok, content: { application/json: { schema: { type: object } } } } } }
 "#;
@@ -89,6 +94,12 @@ async fn echo(
     }
     if path == "bom" {
         return (json, "\u{feff}{\"n\": 1}").into_response();
+    }
+    if path == "labels" {
+        return match headers.get("accept").map(|accept| accept.as_bytes()) {
+            Some(b"text/plain") => "printed".into_response(),
+            _ => StatusCode::NOT_ACCEPTABLE.into_response(),
+        };
     }
     let traces: Vec<_> = headers
         .get_all("x-trace")
@@ -227,6 +238,15 @@ async fn the_words_of_a_refusal_reach_the_caller() {
         "{refused}"
     );
     assert!(text.contains("size: must be one of 10, 20"), "{text}");
+}
+
+/// A service may hold a client to its `Accept`, and refuse one that asks for JSON where it has none.
+#[tokio::test]
+async fn a_write_asks_for_the_type_that_its_document_names() {
+    let (_house, gateway) = gateway().await;
+    let client = Modern::new(gateway.url());
+    let printed = client.call("print_label", json!({})).await;
+    assert_eq!(printed["isError"], false, "{printed}");
 }
 
 /// The POST was done: what its answer has beside what does not fit must come through.

@@ -10,6 +10,8 @@ use super::{
 
 /// Members of an answer that become columns. Of more it is one.
 const COLUMNS_MAX: usize = 200;
+/// Bytes of a media type that an answer is asked for as.
+const MEDIA_MAX: usize = 200;
 
 #[derive(Default)]
 pub(super) struct ImportedResponse<'d> {
@@ -73,6 +75,12 @@ pub(super) fn read_response<'d>(
             .map(|(media, _)| media)
             .collect();
         answer.untold = media.first().map(|media| (*media).clone());
+        // Servers that hold a client to its `Accept` refuse one that asks for JSON where there is none.
+        answer.accept = media
+            .first()
+            .copied()
+            .map(String::as_str)
+            .filter(|media| is_sendable(media));
         let has_no_body = |(status, _): &(&str, &Value)| matches!(*status, "204" | "205");
         answer.is_undescribed =
             media.is_empty() && (successes.is_empty() || !successes.iter().all(has_no_body));
@@ -117,6 +125,11 @@ impl ImportedResponse<'_> {
         let column = json!({ "type": "json", "nullable": true, "at": "" });
         self.returns.insert(name.to_owned(), column);
     }
+}
+
+/// Returns `true` if a header can hold the media type.
+fn is_sendable(media: &str) -> bool {
+    media.len() <= MEDIA_MAX && media.bytes().all(|byte| matches!(byte, b' '..=b'~'))
 }
 
 /// Adds the members of another answer. One that both have, of different types, may be anything.
