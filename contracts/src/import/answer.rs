@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{
-    body::{is_json, plain_media},
+    body::{has_subtypes, is_json, plain_media},
     document::ImportDocument,
     schema::{SCHEMAS_MAX, spend},
 };
@@ -92,17 +92,16 @@ pub(super) fn read_response<'d>(
     answer.response = Some(response);
     answer.accept = Some(media.as_str())
         .filter(|media| !media.starts_with("application/json") && !media.contains('*'));
-    let schema = document.resolved(content.get("schema").unwrap_or(&Value::Null))?;
-    answer.is_list = schema.get("type").is_some_and(|kind| kind == "array");
+    let schema = content.get("schema").unwrap_or(&Value::Null);
+    let resolved = document.resolved(schema)?;
+    answer.is_list = resolved.get("type").is_some_and(|kind| kind == "array");
     let (mut members, mut left) = (Vec::new(), SCHEMAS_MAX);
     let mut is_plain =
         members_of(document, schema, 0, &mut left, &mut members) && !members.is_empty();
     // A service that answers 201 here and 202 there has the columns of both.
     for schema in others {
         let mut others = Vec::new();
-        is_plain &= document
-            .resolved(schema)
-            .is_ok_and(|schema| members_of(document, schema, 0, &mut left, &mut others));
+        is_plain &= members_of(document, schema, 0, &mut left, &mut others);
         add_members(others, &mut members);
     }
     if is_plain && members.len() <= COLUMNS_MAX {
@@ -155,9 +154,17 @@ fn members_of<'d>(
     left: &mut usize,
     found: &mut Vec<(&'d str, &'static str)>,
 ) -> bool {
-    let Some(members) = schema.as_object().filter(|_| depth < 8) else {
+    let Ok(resolved) = document.resolved(schema) else {
         return false;
     };
+    let Some(members) = resolved.as_object().filter(|_| depth < 8) else {
+        return false;
+    };
+    // Such an answer has members that are named elsewhere.
+    if document.has_more_members(schema) || (depth == 0 && has_subtypes(document, schema, resolved))
+    {
+        return false;
+    }
     let is_object = members.get("type").is_none_or(|kind| kind == "object");
     let is_map = members
         .get("additionalProperties")
@@ -195,9 +202,8 @@ fn members_of<'d>(
         .into_iter()
         .flatten()
     {
-        match document.resolved(part) {
-            Ok(part) if members_of(document, part, depth + 1, left, found) => {}
-            _ => return false,
+        if !members_of(document, part, depth + 1, left, found) {
+            return false;
         }
     }
     true
@@ -228,5 +234,53 @@ fn kind(schema: &Value) -> &'static str {
         ["number"] => "number",
         ["boolean"] => "boolean",
         _ => "json",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::import::{ImportOptions, openapi};
+
+    /// A member that a subtype or a rule beside a reference names would be missing in columns of the rest.
+    #[test]
+    fn an_answer_with_members_that_are_named_elsewhere_is_one_column() {
+        let imported = |version: &str, schema: &str, discriminator: &str| {
+            let document = format!(
+                r##"{{"openapi": "{version}", "info": {{"title": "t"}}, "servers": [{{"url": "https://a.example"}}],
+                    "paths": {{"/x": {{"get": {{"responses": {{"200": {{"content": {{"application/json": {{"schema": {schema}}}}}}}}}}}}}}},
+                    "components": {{"schemas": {{
+                        "Pet": {{"type": "object", "properties": {{"kind": {{"type": "string"}}}} {discriminator}}},
+                        "Cat": {{"allOf": [{{"$ref": "#/components/schemas/Pet"}},
+                            {{"type": "object", "properties": {{"lives": {{"type": "integer"}}}}}}]}}}}}}}}"##
+            );
+            let imported = openapi("document", &document, &ImportOptions::default());
+            imported.expect("a contract").contract
+        };
+        let pet = r##"{"$ref": "#/components/schemas/Pet"}"##;
+        let cat = r##"{"$ref": "#/components/schemas/Cat"}"##;
+        let beside =
+            r##"{"$ref": "#/components/schemas/Pet", "properties": {"age": {"type": "integer"}}}"##;
+        let chooses = r#", "discriminator": {"propertyName": "kind"}"#;
+        let maps = r##", "discriminator": {"propertyName": "kind", "mapping": {"cat": "#/components/schemas/Cat"}}"##;
+        let whole = r#"result: { type: json, nullable: true, at: "" }"#;
+        for (version, schema, discriminator, returns) in [
+            ("3.0.3", pet, "", "returns: { kind: string }"),
+            ("3.0.3", pet, chooses, whole),
+            ("3.1.0", pet, maps, whole),
+            (
+                "3.0.3",
+                cat,
+                chooses,
+                "returns: { kind: string, lives: integer }",
+            ),
+            ("3.0.3", beside, "", "returns: { kind: string }"),
+            ("3.1.0", beside, "", whole),
+        ] {
+            let contract = imported(version, schema, discriminator);
+            assert!(
+                contract.contains(returns),
+                "{schema} of {version}: {contract}"
+            );
+        }
     }
 }

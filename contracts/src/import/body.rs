@@ -72,6 +72,7 @@ pub(super) fn read_body<'d>(
     let is_form = plain_media(media) == FORM;
     let mut members = BodyMembers::new();
     let is_plain = members.collect(document, resolved, 0)
+        && !document.has_more_members(schema)
         && (is_form || !is_built_on(document, schema, resolved));
     let is_flat = is_plain && !members.properties.is_empty();
     members
@@ -121,6 +122,14 @@ pub(super) fn read_body<'d>(
         required: is_required,
         gaps,
     })
+}
+
+/// Returns `true` if the discriminator of a schema may choose another, which has members of its own.
+pub(super) fn has_subtypes(document: &ImportDocument, schema: &Value, resolved: &Value) -> bool {
+    let own = resolved.as_object();
+    own.and_then(|own| SchemaDiscriminator::read(document, own))
+        .is_some_and(|discriminator| discriminator.has_subtypes())
+        || is_built_on(document, schema, resolved)
 }
 
 /// Returns `true` if the discriminator of a schema may choose one that builds on it, and so has members of its own.
@@ -325,9 +334,10 @@ impl<'d> BodyMembers<'d> {
             .into_iter()
             .flatten();
         parts.all(|part| {
-            document
-                .resolved(part)
-                .is_ok_and(|part| self.collect(document, part, depth + 1))
+            !document.has_more_members(part)
+                && document
+                    .resolved(part)
+                    .is_ok_and(|part| self.collect(document, part, depth + 1))
         })
     }
 

@@ -10,6 +10,20 @@ use crate::{form, json::percent_decoded, problem::FileProblem};
 /// References followed one after another.
 const REFERENCES_MAX: usize = 32;
 
+/// Keywords that say more of an object's members than the schema that a reference beside them leads to.
+const OF_MEMBERS: &[&str] = &[
+    "properties",
+    "patternProperties",
+    "additionalProperties",
+    "unevaluatedProperties",
+    "required",
+    "allOf",
+    "anyOf",
+    "oneOf",
+    "if",
+    "not",
+];
+
 pub(super) struct ImportDocument {
     root: Value,
     /// Schemas are of OpenAPI 3.0's own dialect.
@@ -106,6 +120,13 @@ impl ImportDocument {
             targets.push(value);
         }
         Ok(value)
+    }
+
+    /// Returns `true` if a reference has rules for members beside it: from 3.1 on both hold.
+    pub(super) fn has_more_members(&self, schema: &Value) -> bool {
+        !self.is_3_0
+            && stated(schema).is_some()
+            && OF_MEMBERS.iter().any(|key| schema.get(*key).is_some())
     }
 
     /// Returns `true` if only answers have this member. From 3.1 on that may stand beside a reference.
