@@ -59,7 +59,9 @@ paths:
     get:
       operationId: list_k
       summary: Lists things of a kind.
-      parameters: [ { name: kind, in: query, schema: { type: string, enum: [a, b, a] } } ]
+      parameters:
+        - { name: kind, in: query, schema: { type: string, enum: [a, b, a] } }
+        - { name: at, in: query, schema: { type: string, format: time } }
       responses: { "200": { description: ok, content: { application/json: { schema: { type: object } } } } }
   /refuse:
     post:
@@ -224,6 +226,26 @@ async fn a_value_that_a_document_lists_twice_is_one_choice() {
     assert_eq!(kind["enum"], json!(["a", "b"]), "{kind}");
     let sent = sent(&client, "list_k", json!({ "kind": "b" })).await;
     assert_eq!(sent["path"], "/k?kind=b");
+}
+
+/// Most services leave the offset of a time of day out, and what they answer must be an argument too.
+#[tokio::test]
+async fn a_time_of_day_needs_no_offset() {
+    let (_house, gateway) = gateway().await;
+    let client = Modern::new(gateway.url());
+    for (at, path) in [
+        ("10:11", "/k?at=10%3A11"),
+        ("10:11:12", "/k?at=10%3A11%3A12"),
+        ("08:00:00.0000000", "/k?at=08%3A00%3A00.0000000"),
+        ("10:11:12Z", "/k?at=10%3A11%3A12Z"),
+        ("10:11:12-05:00", "/k?at=10%3A11%3A12-05%3A00"),
+    ] {
+        let sent = sent(&client, "list_k", json!({ "at": at })).await;
+        assert_eq!(sent["path"], path);
+    }
+    let refused = client.call("list_k", json!({ "at": "noon" })).await;
+    let code = &refused["structuredContent"]["code"];
+    assert_eq!(code, "invalid_arguments", "{refused}");
 }
 
 /// An agent corrects its arguments by what the service says of them.

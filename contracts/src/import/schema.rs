@@ -22,6 +22,9 @@ pub(super) const SCHEMAS_MAX: usize = 5_000;
 const DEPTH_MAX: usize = 60;
 const TEXT_MAX: usize = 300;
 const PATTERN_MAX: usize = 1_000;
+/// A time of day as services write and take it: most have no offset, which the format `time` of JSON Schema requires.
+const TIME_OF_DAY: &str =
+    r"^[0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]+)?)?([Zz]|[+-][0-9]{2}:[0-9]{2})?$";
 /// The parts of `allOf`s and the names in them that are looked through for one argument.
 const PARTS_MAX: usize = 50_000;
 
@@ -155,6 +158,20 @@ fn read_only_in_parts<'s>(
     Ok(())
 }
 
+/// Takes a time of day without seconds or an offset too, unless the schema has a pattern of its own.
+fn loosen_time(lifted: &mut Map<String, Value>) {
+    let is_time = lifted.get("format").is_some_and(|format| format == "time");
+    let may_be_text = lifted
+        .get("type")
+        .is_none_or(|kind| kind == "string" || kind.is_array());
+    if is_time && may_be_text {
+        lifted.shift_remove("format");
+        lifted
+            .entry("pattern")
+            .or_insert_with(|| TIME_OF_DAY.into());
+    }
+}
+
 struct SchemaLifter<'d> {
     document: &'d ImportDocument,
     defs: Map<String, Value>,
@@ -216,6 +233,7 @@ impl SchemaLifter<'_> {
         let contradictions = contradiction::mend(&mut lifted).into_iter();
         self.dropped
             .extend(contradictions.map(|why| ("schema", why)));
+        loosen_time(&mut lifted);
         self.discriminate(members, &unsent, &mut lifted);
         if self.document.is_3_0 {
             exclusive(members, &mut lifted);
