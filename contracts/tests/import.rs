@@ -965,6 +965,32 @@ fn a_discriminator_selects_among_alternatives() {
     }
 }
 
+/// Documents list alternatives of which one value fits several: `oneOf` refused what their services take.
+#[test]
+fn alternatives_without_a_discriminator_may_overlap() {
+    let schemas = "
+    Image: { type: object, required: [type, src], properties: { type: { type: string }, src: { type: string } } }
+    Video: { type: object, required: [type, src], properties: { type: { type: string }, src: { type: string }, volume: { type: number } } }
+";
+    let assets = "{ oneOf: [{ $ref: '#/components/schemas/Image' }, { $ref: '#/components/schemas/Video' }] }";
+    let numbers = "{ oneOf: [{ type: number }, { type: integer }] }";
+    // With fewer refused below it, a `not` would refuse more.
+    let none = "{ type: array, items: { not: { oneOf: [{ type: string }, { type: string, minLength: 3 }] } } }";
+    for dialect in ["3.0.3", "3.1.0"] {
+        for (body, sent, is_taken) in [
+            (assets, r#"{"type":"image","src":"a.jpg"}"#, true),
+            (assets, r#"{"type":"image"}"#, false),
+            (numbers, "7", true),
+            (numbers, r#""seven""#, false),
+            (none, r#"["abc"]"#, true),
+            (none, r#"["a"]"#, false),
+        ] {
+            let check = body_check(dialect, body, schemas);
+            assert_eq!(check(sent).is_ok(), is_taken, "{dialect}: {body}: {sent}");
+        }
+    }
+}
+
 #[test]
 fn a_discriminator_adds_nothing_to_what_schemas_say_themselves() {
     let schemas = "

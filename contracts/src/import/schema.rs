@@ -72,8 +72,30 @@ pub(super) struct LiftedSchema {
 
 /// Lifts a schema out of the document. The error says in one sentence why it cannot be an argument's.
 pub(super) fn lift(document: &ImportDocument, schema: &Value) -> Result<LiftedSchema, String> {
+    let lifted = lift_as(document, schema, true)?;
+    // Where a schema must not be met, one that takes more refuses more.
+    match has_negation(&lifted.schema) {
+        true => lift_as(document, schema, false),
+        false => Ok(lifted),
+    }
+}
+
+/// Returns `true` if a schema may have a part that a value must not meet, or not too often.
+fn has_negation(schema: &Value) -> bool {
+    let text = schema.to_string();
+    ["not", "if", "maxContains"]
+        .iter()
+        .any(|keyword| text.contains(&format!("\"{keyword}\":")))
+}
+
+fn lift_as(
+    document: &ImportDocument,
+    schema: &Value,
+    loosens: bool,
+) -> Result<LiftedSchema, String> {
     let mut lifter = SchemaLifter {
         document,
+        loosens,
         defs: Map::new(),
         names: BTreeMap::new(),
         open: Vec::new(),
@@ -174,6 +196,8 @@ fn loosen_time(lifted: &mut Map<String, Value>) {
 
 struct SchemaLifter<'d> {
     document: &'d ImportDocument,
+    /// A value may meet several of the alternatives in a `oneOf`.
+    loosens: bool,
     defs: Map<String, Value>,
     /// Reference → the name of its definition.
     names: BTreeMap<String, String>,
@@ -227,13 +251,21 @@ impl SchemaLifter<'_> {
         }
         let mut unsent = self.unsent(members)?;
         unsent.extend_from_slice(unsent_of_whole);
+        // Alternatives of documents overlap, and then no value is exactly one of them: the service alone judges that.
+        let loosens = self.loosens && !members.contains_key("anyOf");
         for (keyword, value) in members.iter().filter(|(keyword, _)| *keyword != REF) {
+            let keyword = match keyword.as_str() {
+                "oneOf" if loosens => "anyOf",
+                keyword => keyword,
+            };
             self.keyword(keyword, value, &unsent, depth, &mut lifted)?;
         }
         let contradictions = contradiction::mend(&mut lifted).into_iter();
         self.dropped
             .extend(contradictions.map(|why| ("schema", why)));
-        loosen_time(&mut lifted);
+        if self.loosens {
+            loosen_time(&mut lifted);
+        }
         self.discriminate(members, &unsent, &mut lifted);
         if self.document.is_3_0 {
             exclusive(members, &mut lifted);
