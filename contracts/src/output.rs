@@ -198,13 +198,15 @@ impl RecordChecker {
         }
     }
 
-    /// Returns a record of nulls for the result of an operation that is no object; `None` if a column may not be null.
+    /// Returns a record of nulls for the result of an operation that is no object, or an object with none of the columns; `None`
+    /// if a column may not be null.
     fn emptied(&self, json: &str) -> Option<CheckedRecord> {
         let found = match json.trim_start().as_bytes().first()? {
             b'[' => "a list",
             b'"' => "a text",
             b't' | b'f' => "a boolean",
             b'-' | b'0'..=b'9' => "a number",
+            b'{' if self.has_others_alone(json) => "one with other members",
             _ => return None,
         };
         if !self.is_lenient || !self.columns.iter().all(|column| column.kind.may_be_null()) {
@@ -224,6 +226,17 @@ impl RecordChecker {
         Some(CheckedRecord {
             json: String::from_utf8(text).ok()?,
             odd: vec![(String::new(), reason)],
+        })
+    }
+
+    /// Returns `true` if an object has members, and none of them is a column.
+    fn has_others_alone(&self, json: &str) -> bool {
+        let members: Option<HashMap<String, IgnoredAny>> = serde_json::from_str(json).ok();
+        members.is_some_and(|members| {
+            !members.is_empty()
+                && members
+                    .keys()
+                    .all(|name| !self.positions.contains_key(name))
         })
     }
 

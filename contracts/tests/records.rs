@@ -410,7 +410,7 @@ fn integers_of_any_length_keep_their_digits() {
     assert!(checker.records(&format!(r#"[{{"i":{WEI}}}]"#)).is_err());
 }
 
-/// A list where an object was promised was all null without a word.
+/// A list where an object was promised, or an object of other members, was all null without a word.
 #[test]
 fn a_result_that_is_no_object_is_null_with_a_note() {
     let fields = shape(json!([
@@ -425,6 +425,7 @@ fn a_result_that_is_no_object_is_null_with_a_note() {
         (r#""done""#, "a text"),
         ("-1", "a number"),
         ("true", "a boolean"),
+        (r#"{"x":1,"y":[]}"#, "one with other members"),
     ] {
         let checked = checker.record(result).expect("it passes");
         assert_eq!(checked.json, r#"{"n":null,"j":null}"#);
@@ -432,6 +433,8 @@ fn a_result_that_is_no_object_is_null_with_a_note() {
         assert_eq!(checked.odd, [(String::new(), reason)]);
     }
     assert!(checker.record("[").is_err());
+    assert!(checker.record("{}").is_err());
+    assert!(checker.record(r#"{"x":1,"n":1}"#).is_err());
 }
 
 #[test]

@@ -76,6 +76,16 @@ pub(crate) fn call(rest: &RestAdapter, change: &Change) -> Result<String, Error>
             .and_modify(|(_, is_there_twice)| *is_there_twice = true)
             .or_insert((*raw, false));
     }
+    let is_needed = |field: &Field| {
+        !field.nullable || is_placed(field) || members.contains_key(field.key.as_str())
+    };
+    if let Some(raw) = raw
+        && !members.is_empty()
+        && !fields.iter().any(is_needed)
+    {
+        // The gateway passes nulls and says that there are other members.
+        return Ok(raw.get().to_owned());
+    }
     let next = match next(operation, given, &response, body) {
         // An answer, or an effect, is not lost to a link that leads nowhere.
         Err(_) if matches!(operation.pagination, ListPagination::Link { .. }) => None,

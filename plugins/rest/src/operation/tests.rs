@@ -150,6 +150,8 @@ fn an_odd_answer_is_passed_to_the_gateway() {
     for (body, expected) in [
         (r#"[{"id":1}]"#, r#"[{"id":1}]"#),
         (r#""done""#, r#""done""#),
+        (r#"{"x":[1.50]}"#, r#"{"x":[1.50]}"#),
+        ("{}", r#"{"deep":null,"id":null,"name":null}"#),
         ("null", r#"{"deep":null,"id":null,"name":null}"#),
         ("", r#"{"deep":null,"id":null,"name":null}"#),
         (
