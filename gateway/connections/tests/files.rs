@@ -157,6 +157,48 @@ async fn a_change_right_after_our_own_is_seen() {
     }
 }
 
+/// With the list lost the mask of it became the rights of the group, to which the list gives none.
+#[tokio::test]
+async fn a_replaced_file_keeps_its_access_list() {
+    use rustix::fs::{XattrFlags, getxattr, getxattr_query, setxattr};
+
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("a.csv");
+    std::fs::write(&path, "id\n1\n").expect("written");
+    // As `setfacl --set u::rw,u:1234:rw,g::-,m::rw,o::-` writes it: version, then tag, rights, and id of each entry.
+    let no_id = u32::MAX;
+    let mut list = 2_u32.to_le_bytes().to_vec();
+    for (tag, rights, id) in [
+        (1_u16, 6_u16, no_id),
+        (2, 6, 1234),
+        (4, 0, no_id),
+        (16, 6, no_id),
+        (32, 0, no_id),
+    ] {
+        list.extend(tag.to_le_bytes());
+        list.extend(rights.to_le_bytes());
+        list.extend(id.to_le_bytes());
+    }
+    let attributes = [
+        ("system.posix_acl_access", list.as_slice()),
+        ("user.origin", &b"export"[..]),
+        ("user.empty", &b""[..]),
+    ];
+    for (name, value) in attributes {
+        setxattr(&path, name, value, XattrFlags::empty()).expect(name);
+    }
+    let files = open(folder.path(), true);
+    let version = files.stat("a.csv").await.expect("there").version;
+    let replaced = files.replace("a.csv", Some(&version), b"id\n2\n".to_vec());
+    replaced.await.expect("replaced");
+    assert_eq!(std::fs::read(&path).expect("there"), b"id\n2\n");
+    for (name, expected) in attributes {
+        let mut value = vec![0_u8; getxattr_query(&path, name).expect(name)];
+        getxattr(&path, name, &mut value[..]).expect(name);
+        assert_eq!(value, expected, "{name}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn writers_lose_nothing_and_leave_nothing() {
     let folder = tempfile::tempdir().expect("a folder");

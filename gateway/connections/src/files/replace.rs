@@ -16,6 +16,13 @@ use std::{
 };
 
 use cap_std::fs::{Dir, OpenOptions};
+use rustix::{
+    fs::{
+        XattrFlags, fgetxattr, fgetxattr_query, flistxattr, flistxattr_query, fremovexattr,
+        fsetxattr,
+    },
+    path::Arg,
+};
 
 use super::{
     exchange::{self, ExchangeOutcome},
@@ -28,6 +35,8 @@ use crate::{ConnectionError, FailureCode};
 
 pub(super) const TEMPORARY: &str = ".weir-replace.tmp";
 const COPY_BYTES: usize = 256 << 10;
+/// The attribute in which Linux keeps the access control list of a file.
+const ACCESS_LIST: &str = "system.posix_acl_access";
 const LOCK_WAIT_MAX: Duration = Duration::from_secs(5);
 /// A program that saves may write in several steps: a file that was changed so recently is left to it.
 const QUIET_AFTER: Duration = Duration::from_millis(100);
@@ -319,8 +328,8 @@ fn copy(
     Ok(())
 }
 
-/// Keeps the owner, so that the users of the old file can use the new one. Only root can give a file away, and only root
-/// needs to.
+/// Keeps the owner and the rights, so that the users of the old file, and no others, can use the new one. Only root can give a
+/// file away, and only root needs to.
 fn keep_owner(old: &std::fs::File, new: &std::fs::File) -> Result<(), ConnectionError> {
     let (old_metadata, new_metadata) = (
         old.metadata().map_err(failed)?,
@@ -330,5 +339,37 @@ fn keep_owner(old: &std::fs::File, new: &std::fs::File) -> Result<(), Connection
         let _ = fchown(new, Some(old_metadata.uid()), Some(old_metadata.gid()));
     }
     new.set_permissions(old_metadata.permissions())
-        .map_err(failed)
+        .map_err(failed)?;
+    keep_attributes(old, new)
+}
+
+/// Keeps the access control list and the attributes that users set. Without its list a file shows the list's mask as the rights
+/// of its group, and would give the group more than it had.
+fn keep_attributes(old: &std::fs::File, new: &std::fs::File) -> Result<(), ConnectionError> {
+    match attribute(old, ACCESS_LIST) {
+        Some(list) => fsetxattr(new, ACCESS_LIST, &list, XattrFlags::empty())
+            .map_err(|error| failed(error.into()))?,
+        // The folder may give new files a list that the old file does not have.
+        None => {
+            let _ = fremovexattr(new, ACCESS_LIST);
+        }
+    }
+    let mut names = vec![0_u8; flistxattr_query(old).unwrap_or(0)];
+    let length = flistxattr(old, &mut names[..]).unwrap_or(0);
+    let names = names[..length].split(|byte| *byte == 0);
+    for name in names.filter(|name| name.starts_with(b"user.")) {
+        if let Some(value) = attribute(old, name) {
+            // What the file system has no room for costs the attribute and not the change.
+            let _ = fsetxattr(new, name, &value, XattrFlags::empty());
+        }
+    }
+    Ok(())
+}
+
+/// Returns an extended attribute; `None` if the file has none of this name.
+fn attribute<N: Arg + Copy>(file: &std::fs::File, name: N) -> Option<Vec<u8>> {
+    let mut value = vec![0_u8; fgetxattr_query(file, name).ok()?];
+    let length = fgetxattr(file, name, &mut value[..]).ok()?;
+    value.truncate(length);
+    Some(value)
 }
