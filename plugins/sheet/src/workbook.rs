@@ -1,5 +1,6 @@
 //! XLSX and ODS: one sheet of a workbook as a table of text.
 
+mod drawings;
 mod error_cells;
 mod extent;
 mod formulas;

@@ -1,5 +1,5 @@
 //! What calamine does not say of the cells of an ODS sheet: which hold an error, since LibreOffice writes them as text and
-//! marks them, and which formulas have no value.
+//! marks them, which words are those of a drawing, and which formulas have no value.
 
 use std::io::{BufReader, Cursor};
 
@@ -10,6 +10,7 @@ use weir_plugin_sdk::Error;
 use zip::ZipArchive;
 
 use super::broken;
+use super::drawings::{has_text_within, read_text};
 use super::formulas::UncomputedFormulas;
 
 /// The attributes in which a cell has its value.
@@ -21,7 +22,8 @@ pub(super) const VALUES: [&str; 5] = [
     "office:boolean-value",
 ];
 
-/// Empties the cells of a sheet that hold an error. Returns the formulas that have no value.
+/// Empties the cells of a sheet that hold an error, and takes the words of drawings out of the others. Returns the formulas that
+/// have no value.
 pub(super) fn clear(
     bytes: &[u8],
     sheet: &str,
@@ -29,9 +31,6 @@ pub(super) fn clear(
 ) -> Result<UncomputedFormulas, Error> {
     let mut formulas = UncomputedFormulas::default();
     let is_text = |(_, _, cell): (usize, usize, &Data)| matches!(cell, Data::String(_));
-    let (Some(start), Some(end)) = (range.start(), range.end()) else {
-        return Ok(formulas);
-    };
     if !range.used_cells().any(is_text) {
         return Ok(formulas);
     }
@@ -50,6 +49,7 @@ pub(super) fn clear(
         let event = reader
             .read_event_into(&mut buffer)
             .map_err(|error| unreadable(&error))?;
+        let has_content = matches!(event, Event::Start(_));
         match event {
             Event::Start(tag) | Event::Empty(tag) => match tag.name().as_ref() {
                 "table:table" if place.is_within => return Ok(formulas),
@@ -63,15 +63,15 @@ pub(super) fn clear(
                     if is_uncomputed(&tag) {
                         formulas.add(place.rows.0, place.count(columns));
                     }
-                    if attribute(&tag, "calcext:value-type").as_deref() != Some("error") {
-                        continue;
-                    }
-                    for row in place.rows.0.max(start.0)..place.rows.1.min(end.0.saturating_add(1))
+                    let is_error =
+                        attribute(&tag, "calcext:value-type").as_deref() == Some("error");
+                    if is_error {
+                        place.fill(range, columns, &Data::Empty);
+                    } else if has_content
+                        && has_text_within(&tag)
+                        && let Some(text) = read_text(&mut reader)?
                     {
-                        for column in columns.0.max(start.1)..columns.1.min(end.1.saturating_add(1))
-                        {
-                            range.set_value((row, column), Data::Empty);
-                        }
+                        place.fill(range, columns, &Data::String(text));
                     }
                 }
                 _ => {}
@@ -107,6 +107,18 @@ impl CellPosition {
         let first = self.column;
         self.column = first.saturating_add(repeats(tag, "table:number-columns-repeated"));
         (first, self.column)
+    }
+
+    /// Gives the cells that the present element stands for, by the columns that it covers, another value.
+    fn fill(&self, range: &mut Range<Data>, columns: (u32, u32), value: &Data) {
+        let (Some(start), Some(end)) = (range.start(), range.end()) else {
+            return;
+        };
+        for row in self.rows.0.max(start.0)..self.rows.1.min(end.0.saturating_add(1)) {
+            for column in columns.0.max(start.1)..columns.1.min(end.1.saturating_add(1)) {
+                range.set_value((row, column), value.clone());
+            }
+        }
     }
 
     /// Returns how many cells the present element stands for, by the columns that it covers.

@@ -557,6 +557,29 @@ fn two_sheets_of_one_name_are_refused() {
     assert!(error.message.contains("\"S\""), "{error}");
 }
 
+/// Pictures and shapes that are anchored to a cell are within it, and their words were read as words of the cell.
+#[test]
+fn words_of_drawings_are_not_words_of_their_cell() {
+    let row = |cells: [&str; 2]| {
+        let cell = |content: &str| {
+            format!(r#"<table:table-cell office:value-type="string">{content}</table:table-cell>"#)
+        };
+        let cells = cells.map(cell).concat();
+        format!("<table:table-row>{cells}</table:table-row>")
+    };
+    let picture = "<draw:frame><draw:image><text:p/></draw:image><svg:title>Logo</svg:title></draw:frame><text:p>id</text:p>";
+    let shape = r#"<draw:custom-shape><text:p>Click<text:s/>me</text:p></draw:custom-shape> <text:p>x &amp; y<text:s text:c="2"/><text:span>z</text:span></text:p><text:p>no. 2&#33;</text:p>"#;
+    let rows = row([picture, "<text:p>name</text:p>"])
+        + &row(["<text:p>a</text:p>", shape])
+        + &row(["<text:p>b</text:p><draw:line/>", "<text:p>plain</text:p>"]);
+    let shape = described_ods(&[("S", rows.as_str())]).expect("a table");
+    let sheet = SheetAdapter::open(&settings("x.ods"), &shape).expect("opened");
+    assert_eq!(
+        all(&sheet),
+        r#"[{"id":"a","name":"x & y  z\nno. 2!"},{"id":"b","name":"plain"}]"#
+    );
+}
+
 /// A formula whose result is an empty text or an error has been computed.
 #[test]
 fn formulas_of_ods_that_were_never_computed_are_noted() {
