@@ -331,7 +331,9 @@ fn cells(
             DataRef::DateTime(days) => {
                 let style = reader.styles().get(style);
                 let format = style.and_then(|style| style.number_format.as_ref());
-                let format = format.map(|format| format.format_code.as_str());
+                let format = format.map(|format| {
+                    time::code_of(format.format_id, &format.format_code, days.as_f64())
+                });
                 time::from_days(*days, format, from_1904)
             }
             value => Data::from(value.clone()),

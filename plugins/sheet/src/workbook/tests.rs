@@ -34,12 +34,20 @@ fn described_rows(sheets: &[String]) -> Result<Shape, Error> {
 
 /// Returns a workbook of sheets with these rows, which are named `S1`, `S2`, ….
 fn workbook(sheets: &[String]) -> Vec<u8> {
+    styled_workbook(sheets, "")
+}
+
+/// Returns a workbook with a part of styles, if there are some.
+fn styled_workbook(sheets: &[String], styles: &str) -> Vec<u8> {
     let relation = "http://schemas.openxmlformats.org/officeDocument/2006/relationships";
     let (mut names, mut relations) = (String::new(), String::new());
     let root = format!(
         r#"<Relationships><Relationship Id="r1" Type="{relation}/officeDocument" Target="xl/workbook.xml"/></Relationships>"#
     );
     let mut parts = vec![("_rels/.rels".to_owned(), root)];
+    if !styles.is_empty() {
+        parts.push(("xl/styles.xml".to_owned(), styles.to_owned()));
+    }
     for (at, rows) in (1..).zip(sheets) {
         let sheet = format!("<worksheet><sheetData>{rows}</sheetData></worksheet>");
         parts.push((format!("xl/worksheets/sheet{at}.xml"), sheet));
@@ -555,6 +563,34 @@ fn two_sheets_of_one_name_are_refused() {
     let named = r#"{"connection":"data","path":"x.ods","sheet":"S"}"#;
     let error = SheetAdapter::describe(named).map(|_| ()).expect_err("two");
     assert!(error.message.contains("\"S\""), "{error}");
+}
+
+/// Excel writes such formats by their number, without a code: a time of day was null.
+#[test]
+fn times_in_formats_of_east_asia_are_times() {
+    let formats = [31, 32, 33, 34, 55];
+    let text = |text: &str| format!(r#"<c t="inlineStr"><is><t>{text}</t></is></c>"#);
+    let header: String = formats.map(|id| text(&format!("f{id}"))).concat();
+    let row = |days: [f64; 5]| {
+        let cell = |(at, days): (usize, &f64)| format!(r#"<c s="{at}"><v>{days}</v></c>"#);
+        let cells: String = days.iter().enumerate().map(cell).collect();
+        format!("<row>{cells}</row>")
+    };
+    let rows = format!(
+        "<row>{header}</row>{}{}",
+        row([45000.0, 0.375, 0.375, 0.375, 45000.0]),
+        row([45001.0, 0.0, 0.75, 0.5, 45031.0])
+    );
+    let styles = formats
+        .map(|id| format!(r#"<xf numFmtId="{id}"/>"#))
+        .concat();
+    let styles = format!("<styleSheet><cellXfs>{styles}</cellXfs></styleSheet>");
+    let (types, records) = read("x.xlsx", &styled_workbook(&[rows], &styles)).expect("a table");
+    assert_eq!(types, "f31:date f32:string f33:string f34:string f55:date");
+    assert_eq!(
+        records,
+        r#"[{"f31":"2023-03-15","f32":"09:00:00","f33":"09:00:00","f34":"09:00:00","f55":"2023-03-15"},{"f31":"2023-03-16","f32":"00:00:00","f33":"18:00:00","f34":"12:00:00","f55":"2023-04-15"}]"#
+    );
 }
 
 /// Pictures and shapes that are anchored to a cell are within it, and their words were read as words of the cell.

@@ -14,6 +14,17 @@ const LAST_DAY: u64 = 2_958_465;
 const LAST_DAY_1904: u64 = 2_957_003;
 const DAY_MS: f64 = 86_400_000.0;
 
+/// Returns the code of a number format. Excel writes formats of Chinese, Japanese and Korean by number alone, and calamine has no
+/// code for them: 32 and 33 are times of day in all three, the others are a time in one and a date in another.
+pub(super) fn code_of(id: Option<u32>, code: &str, days: f64) -> &str {
+    match id {
+        Some(32 | 33) if code == "General" => "h:mm",
+        // A date has a day.
+        Some(34 | 35 | 55 | 56) if code == "General" && days > 0.0 && days < 1.0 => "h:mm",
+        _ => code,
+    }
+}
+
 /// Returns what a number of days is in a cell of this format; nothing if it is no date, as Excel shows `####`.
 pub(super) fn from_days(days: ExcelDateTime, format: Option<&str>, from_1904: bool) -> Data {
     let value = days.as_f64();
