@@ -4,6 +4,7 @@ mod drawings;
 mod error_cells;
 mod extent;
 mod formulas;
+mod tidied;
 mod time;
 mod unknown_errors;
 
@@ -73,10 +74,11 @@ fn check_container(bytes: &[u8]) -> Result<(), Error> {
 pub(crate) fn load(settings: &SheetSettings, info: &Info) -> Result<SheetTable, Error> {
     let bytes = read_bytes(settings, info)?;
     let file = Cursor::new(&bytes[..]);
+    let mut buffer = Vec::new();
     let (range, mut notes) = match settings.format {
         SheetFormat::Workbook("ODS") => {
             extent::check(&bytes, settings.sheet.as_deref())?;
-            let mut workbook: Ods<_> = Ods::new(file).map_err(|error| broken("ODS", &error))?;
+            let mut workbook = tidied::open(&bytes, &mut buffer)?;
             let sheets = workbook.sheets_metadata().to_vec();
             let mut uncomputed = None;
             let (range, mut notes) = choose_sheet(&sheets, settings, |name| {
@@ -112,10 +114,11 @@ pub(crate) fn load(settings: &SheetSettings, info: &Info) -> Result<SheetTable, 
 pub(crate) fn parts(settings: &SheetSettings, info: &Info) -> Result<Vec<SourcePart>, Error> {
     let bytes = read_bytes(settings, info)?;
     let file = Cursor::new(&bytes[..]);
+    let mut buffer = Vec::new();
     Ok(match settings.format {
         SheetFormat::Workbook("ODS") => {
             extent::check(&bytes, settings.sheet.as_deref())?;
-            let mut workbook: Ods<_> = Ods::new(file).map_err(|error| broken("ODS", &error))?;
+            let mut workbook = tidied::open(&bytes, &mut buffer)?;
             let sheets = workbook.sheets_metadata().to_vec();
             judge_sheets(&sheets, settings, |name, rows| {
                 let range = workbook.worksheet_range(name);

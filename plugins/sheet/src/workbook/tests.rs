@@ -616,6 +616,24 @@ fn words_of_drawings_are_not_words_of_their_cell() {
     );
 }
 
+/// KSpread and formatters of XML write an element a line: the sheet was refused, since calamine took a line end for a cell.
+#[test]
+fn blanks_between_the_elements_of_ods_are_no_cells() {
+    let cell = |text: &str| {
+        format!(
+            "\n  <table:table-cell office:value-type=\"string\">\n    <text:p>{text}</text:p>\n  </table:table-cell>"
+        )
+    };
+    let row = |cells: [&str; 2]| {
+        let cells = cells.map(cell).concat();
+        format!("\n<table:table-row>{cells}\n  <!-- end -->\n</table:table-row>\n")
+    };
+    let rows = row(["id", "name"]) + &row(["a", "x <text:span> y &amp;</text:span>"]);
+    let shape = described_ods(&[("S", rows.as_str())]).expect("a table");
+    let sheet = SheetAdapter::open(&settings("x.ods"), &shape).expect("opened");
+    assert_eq!(all(&sheet), r#"[{"id":"a","name":"x  y &"}]"#);
+}
+
 /// A formula whose result is an empty text or an error has been computed.
 #[test]
 fn formulas_of_ods_that_were_never_computed_are_noted() {
