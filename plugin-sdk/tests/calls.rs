@@ -252,6 +252,22 @@ fn greeting(ctx: &Context) -> Result<String, ToolError> {
 fn leak() -> Result<(), ToolError> {
     Err(std::io::Error::other("password=secret"))?
 }
+#[derive(Debug)]
+struct Outer(std::io::Error);
+impl std::fmt::Display for Outer {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("the order is not written")
+    }
+}
+impl std::error::Error for Outer {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.0)
+    }
+}
+#[tool]
+fn wrapped() -> Result<(), ToolError> {
+    Err(Outer(std::io::Error::other("the disk is full")))?
+}
 #[tool]
 fn conflict() -> Result<(), ToolError> {
     Err(Error::conflict("It is taken.").field("name"))?
@@ -288,7 +304,7 @@ fn remove(environment: String, ctx: &Context) -> Result<Answer<bool>, ToolError>
 
 weir_plugin_sdk::export!(
     tools: steps, outside, beside, untagged, levels, pages, held, commands, trimmed, numbers, map, clock, bytes, defaults, who, greeting,
-    leak, conflict, refuse, waits, show, seek, remove,
+    leak, wrapped, conflict, refuse, waits, show, seek, remove,
 );
 
 fn call(tool: &str, arguments: Value) -> Result<Reply, Error> {
@@ -473,6 +489,17 @@ fn the_context_is_read() {
     tools::configure(r#"{"greeting":"hello"}"#).unwrap();
     assert_eq!(value("greeting", json!({})), r#""hello""#);
     assert!(tools::configure("{").unwrap_err().is("invalid"));
+}
+
+#[test]
+fn the_log_names_the_sources_of_an_error() {
+    testing::reset();
+    assert_eq!(call("wrapped", json!({})).unwrap_err().code, "internal");
+    let lines = testing::log::lines();
+    assert_eq!(
+        lines[0].message,
+        "The tool failed: the order is not written; caused by the disk is full"
+    );
 }
 
 #[test]

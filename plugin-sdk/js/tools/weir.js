@@ -350,14 +350,38 @@ const recordOf = (thrown) => {
   return error("internal", "The tool failed; its operator finds the reason in the log.");
 };
 
-/** How many functions a failure names, the innermost ones. */
+/** How many errors a failure names, and how many functions of each, the innermost ones. */
+const ERRORS_MAX = 8;
 const FRAMES_MAX = 4;
 
-/** The error and where it was thrown, in the author's own files. */
+/** The error with what led to it: its causes, and the members of an `AggregateError`. */
 const described = (thrown) => {
-  const stack = typeof thrown?.stack === "string" ? thrown.stack.split("\n") : [];
+  const texts = [];
+  const seen = new Set();
+  const waiting = [{ words: "", error: thrown }];
+  while (waiting.length > 0 && texts.length < ERRORS_MAX) {
+    const { words, error } = waiting.shift();
+    if (seen.has(error)) continue;
+    seen.add(error);
+    texts.push(words + placed(error));
+    waiting.unshift(...reasons(error));
+  }
+  return texts.join("\n");
+};
+
+/** What led to the error, each with the words that lead to it. */
+const reasons = (error) => {
+  if (!(error instanceof Error)) return [];
+  const members = error instanceof AggregateError && Array.isArray(error.errors) ? error.errors : [];
+  const found = members.map((each) => ({ words: "with ", error: each }));
+  return error.cause === undefined ? found : [...found, { words: "caused by ", error: error.cause }];
+};
+
+/** The error and where it was thrown, in the author's own files. */
+const placed = (error) => {
+  const stack = typeof error?.stack === "string" ? error.stack.split("\n") : [];
   const frames = stack.filter((line) => /^\s+at /.test(line) && !/[ (]\/sdk\/(weir|globals)\.js:/.test(line) && !line.includes("(native)"));
-  return [shown(thrown), ...frames.slice(0, FRAMES_MAX)].join("\n");
+  return [shown(error), ...frames.slice(0, FRAMES_MAX)].join("\n");
 };
 
 /** The type to write for a value that none was declared for. */

@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::fmt;
+use std::iter;
 
 use crate::error::Error;
 
@@ -81,11 +82,26 @@ impl<E: std::error::Error + 'static> From<E> for ToolError {
         if let Some(error) = (&error as &dyn Any).downcast_ref::<Error>() {
             return Self(error.clone());
         }
-        crate::log::error_for_the_log_alone(&format!("The tool failed: {error}"));
+        crate::log::error_for_the_log_alone(&format!("The tool failed: {}", described(&error)));
         Self(Error::internal(
             "The tool failed; its operator finds the reason in the log.",
         ))
     }
+}
+
+/// How many sources of an error the log names.
+const SOURCES_MAX: usize = 8;
+
+/// Returns the text of the error, and of each of its sources that the text does not have already.
+fn described(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut text = error.to_string();
+    for source in iter::successors(error.source(), |inner| inner.source()).take(SOURCES_MAX) {
+        let inner = source.to_string();
+        if !text.contains(&inner) {
+            text = format!("{text}; caused by {inner}");
+        }
+    }
+    text
 }
 
 impl From<ToolError> for Error {

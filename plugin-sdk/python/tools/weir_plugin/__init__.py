@@ -6,6 +6,7 @@
     About, Tools = plugin("deploys", "0.1.0", deploy)
 """
 
+import builtins
 import importlib
 import inspect
 import io
@@ -444,13 +445,39 @@ if _log:
     sys.stdout, sys.stderr = _streams
 
 
-# How many functions a failure names, the last ones.
+# How many exceptions a failure names, and how many functions of each, the last ones.
+EXCEPTIONS_MAX = 8
 FRAMES_MAX = 4
 # Functions of the SDK, and of Python's own library.
 _FOREIGN = tuple(os.path.join(os.path.dirname(file), "") for file in (__file__, traceback.__file__))
+# Python 3.10 has no groups of exceptions.
+_GROUP = getattr(builtins, "BaseExceptionGroup", ())
 
 
 def described(error):
+    """The exception with what led to it: its causes, and the members of a group."""
+    texts, waiting, seen = [], [("", error)], []
+    while waiting and len(texts) < EXCEPTIONS_MAX:
+        words, error = waiting.pop(0)
+        if any(error is each for each in seen):
+            continue
+        seen.append(error)
+        texts.append(f"{words}{_placed(error)}")
+        waiting[:0] = _reasons(error)
+    return "; ".join(texts)
+
+
+def _reasons(error):
+    """What led to the exception, each with the words that lead to it."""
+    found = [("with ", each) for each in error.exceptions] if isinstance(error, _GROUP) else []
+    if error.__cause__ is not None:
+        found.append(("caused by ", error.__cause__))
+    elif error.__context__ is not None and not error.__suppress_context__:
+        found.append(("raised while handling ", error.__context__))
+    return found
+
+
+def _placed(error):
     """The exception, and the author's functions that it came through. Their lines are not read: a component has no files."""
     frames = [
         f"{os.path.basename(frame.f_code.co_filename)}, line {line}, in {frame.f_code.co_name}"
@@ -458,7 +485,7 @@ def described(error):
         if not frame.f_code.co_filename.startswith((*_FOREIGN, "<frozen"))
     ]
     try:
-        text = str(error)
+        text = "; ".join([str(error), *getattr(error, "__notes__", ())])
     except Exception:
         text = "its text cannot be made"
     if isinstance(error, ImportError):
