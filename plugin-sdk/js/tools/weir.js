@@ -78,6 +78,8 @@ const typed = (type, what) => {
 };
 
 const isAnything = (type) => Object.keys(type.schema).length === 0;
+/** Null is a value of `anything()` as any other, with a description too. */
+const holdsNull = ({ optional, schema }) => !optional && schema.type === undefined && schema.anyOf === undefined;
 
 /** Inside a list, a map or an alternative an optional value may be null. */
 const inner = (type) => {
@@ -119,7 +121,10 @@ const within = (type, given, change) => {
 
 /** Puts in what was left out: the default, or null. */
 const fill = (given, fields) => {
-  for (const [name, type] of Object.entries(fields)) given[name] ??= type.default ?? null;
+  for (const [name, type] of Object.entries(fields)) {
+    // Every object has a `constructor` that is not its own.
+    if (!Object.hasOwn(given, name) || given[name] === null) given[name] = type.default ?? null;
+  }
 };
 
 /** Leaves out what may be left out and is null: the schema of the field knows no null. */
@@ -294,15 +299,28 @@ const exact = (records) => {
   }
   return records;
 };
+/** The parameters of a statement as JSON, which would write what is no number as null, and bytes as an object. */
+const bound = (parameters) =>
+  JSON.stringify(parameters, function (name, inner) {
+    const value = held(inner);
+    const refused = (what) => {
+      throw new TypeError(`a parameter of a statement is ${what}`);
+    };
+    if (typeof value === "number" && !Number.isFinite(value)) refused(value);
+    if (value === null && this[name] !== null) refused("an invalid date");
+    if (value instanceof ArrayBuffer || ArrayBuffer.isView(value)) refused("bytes: encode them as text");
+    if (typeof value === "function" || typeof value === "symbol") refused(`a ${typeof value}`);
+    return value;
+  });
 export const sql = {
   query: (connection, words, parameters = [], limit) => {
-    const statement = { connection, text: words, parameters: JSON.stringify(parameters), limit: limit ?? ROWS_MAX };
+    const statement = { connection, text: words, parameters: bound(parameters), limit: limit ?? ROWS_MAX };
     const { records, truncated } = sqlOf.query(statement);
     if (truncated && limit == null) throw new RangeError(`there are more than ${ROWS_MAX} rows: name a limit, or ask for fewer`);
     return JSON.parse(exact(records));
   },
   execute: (connection, words, parameters = []) =>
-    Number(sqlOf.execute({ connection, text: words, parameters: JSON.stringify(parameters), limit: 1 })),
+    Number(sqlOf.execute({ connection, text: words, parameters: bound(parameters), limit: 1 })),
 };
 export const http = {
   send: ({ connection, method = "GET", path = "/", query = [], headers = [], body }) =>
@@ -411,7 +429,7 @@ const reply = ({ definition, returns }, value) => {
   const plain = value instanceof Answer ? value.value : value;
   if (!returns && plain != null) leaveValueOut(definition, plain);
   if (!returns) return { kind: "complete", content: content ?? "[]" };
-  if (plain == null) {
+  if (plain === undefined || (plain === null && !holdsNull(returns))) {
     if (returns.optional) refuse("not_found", "There is nothing of that kind.");
     throw new TypeError(`\`${definition.name}\` returned nothing, against its \`returns\``);
   }

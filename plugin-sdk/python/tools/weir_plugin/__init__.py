@@ -223,7 +223,7 @@ class Tool:
                 hint = type(value).__name__
                 self._leave_value_out(f"Answer[{hint}]" if isinstance(answered, Answer) else hint)
             return "complete", None, content or "[]", None, None
-        if value is None:
+        if value is None and not schema.holds_none(self.returns):
             if schema.is_optional(self.returns):
                 raise Refusal("not_found", "There is nothing of that kind.")
             raise TypeError(f"`{self.function.__name__}` returned None, against its annotation")

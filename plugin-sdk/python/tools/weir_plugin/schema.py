@@ -88,6 +88,12 @@ def is_optional(hint):
     return _is_union(bare(hint)) and type(None) in typing.get_args(bare(hint))
 
 
+def holds_none(hint):
+    """Whether None is a value of the type as any other, and does not stand for nothing."""
+    hint = bare(hint)
+    return hint in (typing.Any, object) or typing.get_origin(hint) is typing.Literal and None in typing.get_args(hint)
+
+
 def present(hint):
     """The type without None beside it."""
     if not is_optional(hint):
