@@ -24,6 +24,23 @@ from .markers import (
     Alias, Description, Examples, Ge, Gt, Le, Lt, MaxLen, Metavar, MinLen, Pattern, Positional, Title,
 )
 
+
+class _Outside:
+    """An interface of the gateway where there is no gateway: each function of it says so."""
+
+    def __init__(self, name):
+        self._name = name
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return self._refuse
+
+    def _refuse(self, *_, **__):
+        raise RuntimeError(
+            f'`{self._name}` is the gateway\'s, and there is none here: replace it in a test, as by `unittest.mock.patch("app.{self._name}")`')
+
+
 try:
     from componentize_py_types import Err
     from wit_world.exports import tools as _tools
@@ -31,10 +48,11 @@ try:
     from wit_world.imports.types import Error as _Error
 except ImportError:  # outside a component, as in the author's own unit tests
     _log = None
+    files, http, _sql = _Outside("files"), _Outside("http"), _Outside("sql")
 
 __all__ = [
     "Alias", "Answer", "Context", "Description", "Examples", "Ge", "Gt", "Le", "Lt", "MaxLen", "Metavar", "MinLen",
-    "Pattern", "Positional", "Question", "Refusal", "Title", "form", "plugin", "sql", "tool",
+    "Pattern", "Positional", "Question", "Refusal", "Title", "files", "form", "http", "plugin", "sql", "tool",
 ]
 
 HINTS = {"read_only": "readOnlyHint", "destructive": "destructiveHint", "idempotent": "idempotentHint",
@@ -488,10 +506,21 @@ def _placed(error):
         text = "; ".join([str(error), *getattr(error, "__notes__", ())])
     except Exception:
         text = "its text cannot be made"
-    if isinstance(error, ImportError):
-        text = f"{text}: there are no files when a tool runs, so a module is imported at the head of `app.py`"
+    if without := _without_files(error):
+        text = f"{text}: there are no files when a tool runs, so {without}"
     way = f" ({' > '.join(frames[-FRAMES_MAX:])})" if frames else ""
     return f"{type(error).__name__}: {text}{way}"
+
+
+def _without_files(error):
+    """What to do about an exception of Python's own library, if it was raised because there are no files."""
+    if isinstance(error, ImportError):
+        return "a module is imported at the head of `app.py`"
+    if isinstance(error, FileNotFoundError):
+        return "one is read at the head of `app.py`, or by `files.read` of a root that the operator grants"
+    if type(error).__name__ == "ZoneInfoNotFoundError":
+        return "a zone is made at the head of `app.py`, with `tzdata` in requirements.txt"
+    return None
 
 
 def _sendable(text):
