@@ -174,7 +174,8 @@ fn filled(content: &[u8], name: &str) -> Vec<u8> {
     }
 }
 
-fn source(path: &str) -> anyhow::Result<&'static [u8]> {
+/// Returns a file of this repository that the program has inside.
+pub(super) fn source(path: &str) -> anyhow::Result<&'static [u8]> {
     let found = sources().iter().find(|(source, _)| *source == path);
     found
         .map(|(_, content)| content.as_slice())

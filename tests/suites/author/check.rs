@@ -241,6 +241,38 @@ fn an_import_in_javascript_that_cannot_be_made_says_what_to_do() {
     );
 }
 
+/// Authors write their own lists of packages, and leave out what a new plugin's list had.
+#[test]
+fn a_build_names_what_makes_the_component_where_it_is_missing() {
+    let desk = Desk::new("unmade");
+    let folder = desk.begin("unmade-js", "js", "tools");
+    fs::write(folder.join("tsconfig.json"), "{}\n").expect("a file is written");
+    let (code, _, err) = desk.run("unmade-js", &["plugin", "build"]);
+    assert!(
+        code == 1 && err.contains("run `npm install --save-dev typescript`, and build again"),
+        "{err}"
+    );
+
+    fs::remove_file(folder.join("node_modules")).expect("the link to what is installed");
+    fs::write(folder.join("package.json"), "{\"type\": \"module\"}\n").expect("a package");
+    let (code, _, err) = desk.run("unmade-js", &["plugin", "build"]);
+    assert!(
+        code == 1 && err.contains("run `npm install --save-dev componentize-qjs@"),
+        "{err}"
+    );
+
+    let folder = desk.begin("unmade-python", "python", "tools");
+    fs::remove_file(folder.join(".venv")).expect("the link to what is installed");
+    fs::write(folder.join("requirements.txt"), "").expect("the requirements");
+    let (code, _, err) = desk.run("unmade-python", &["plugin", "build"]);
+    assert!(
+        code == 1 && err.contains("requirements.txt does not name `componentize-py`"),
+        "{err}"
+    );
+    assert!(err.contains("\n  componentize-py=="), "{err}");
+    assert!(!err.contains("apt install"), "{err}");
+}
+
 /// The linker names what is not defined once for each use, and in its own words.
 #[test]
 fn what_a_plugin_in_c_does_not_define_is_named() {

@@ -4,7 +4,9 @@ use std::{fs, path::PathBuf};
 
 use anyhow::{Context as _, bail};
 
-use super::{PluginProject, command, ended, imports, run, run_and_read, work, world};
+use super::{
+    super::templates, PluginProject, command, ended, imports, run, run_and_read, work, world,
+};
 
 /// Imports the plugin and looks for its exports, while the component is made.
 const ENTRY: &str = include_str!("entry.js");
@@ -13,6 +15,11 @@ const TOOLBOX: &str = r#"{ about: ["about"], tools: ["configure", "definitions",
 const ADAPTER: &str =
     r#"{ about: ["about"], collections: ["describe", "configure", "read", "write"] }"#;
 
+/// Makes the component.
+const COMPONENTIZE: &str = "node_modules/componentize-qjs/bin/componentize-qjs";
+/// The compiler of TypeScript.
+const COMPILER: &str = "node_modules/typescript/bin/tsc";
+
 /// The bound on the lines of an error in the author's own code.
 const ERROR_LINES_MAX: usize = 5;
 
@@ -20,19 +27,15 @@ const INSTALL_NODE: &str =
     "apt install nodejs npm    (or from https://nodejs.org; version 18 or newer)";
 
 pub(super) fn build(folder: &PluginProject) -> anyhow::Result<PathBuf> {
-    let tool = "node_modules/componentize-qjs/bin/componentize-qjs";
-    if !folder.has(tool) {
-        run(
-            command(folder, "npm").args(["install", "--no-audit", "--no-fund"]),
-            INSTALL_NODE,
-        )?;
-    }
+    install(folder)?;
     // Authors may write TypeScript.
     if folder.has("tsconfig.json") {
-        run(
-            command(folder, "node").arg("node_modules/typescript/bin/tsc"),
-            INSTALL_NODE,
-        )?;
+        if !folder.has(COMPILER) {
+            bail!(
+                "there is a tsconfig.json, and no compiler of TypeScript: run `npm install --save-dev typescript`, and build again"
+            );
+        }
+        run(command(folder, "node").arg(COMPILER), INSTALL_NODE)?;
     }
     let (work, world) = (work(folder)?, world(folder, "sdk/weir.js"));
     let (exports, example) = match world {
@@ -47,7 +50,7 @@ pub(super) fn build(folder: &PluginProject) -> anyhow::Result<PathBuf> {
     let built = work.join("plugin.wasm");
     let mut componentize = command(folder, "node");
     componentize.args([
-        tool,
+        COMPONENTIZE,
         "--wit",
         "sdk/wit",
         "--world",
@@ -73,6 +76,28 @@ pub(super) fn build(folder: &PluginProject) -> anyhow::Result<PathBuf> {
     }
     eprint!("{written}");
     Ok(built)
+}
+
+/// Installs what `package.json` names if what makes the component is not there.
+fn install(folder: &PluginProject) -> anyhow::Result<()> {
+    if folder.has(COMPONENTIZE) {
+        return Ok(());
+    }
+    run(
+        command(folder, "npm").args(["install", "--no-audit", "--no-fund"]),
+        INSTALL_NODE,
+    )?;
+    if !folder.has(COMPONENTIZE) {
+        let package: serde_json::Value =
+            serde_json::from_slice(templates::source("plugin-sdk/templates/js/package.json")?)?;
+        let version = &package["devDependencies"]["componentize-qjs"];
+        bail!(
+            "package.json does not name `componentize-qjs`, which makes the component: \
+             run `npm install --save-dev componentize-qjs@{}`, and build again",
+            version.as_str().unwrap_or("latest")
+        );
+    }
+    Ok(())
 }
 
 /// Returns an error that was raised while the plugin's modules were read, with the places in the author's own files.

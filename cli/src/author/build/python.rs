@@ -5,13 +5,15 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anyhow::bail;
+use anyhow::{Context as _, bail};
 
-use super::{PluginProject, command, ended, run, run_and_read, work, world};
+use super::{super::templates, PluginProject, command, ended, run, run_and_read, work, world};
 
 const INSTALL_PYTHON: &str = "apt install python3 python3-venv    (version 3.10 or newer)";
 const REQUIREMENTS: &str = "requirements.txt";
 const SOURCE: &str = "app.py";
+/// Makes the component.
+const COMPONENTIZE: &str = ".venv/bin/componentize-py";
 /// The bound on the text of an error in the author's own code, behind the line that led to it.
 const ERROR_LINES_MAX: usize = 4;
 
@@ -22,8 +24,14 @@ pub(super) fn build(folder: &PluginProject) -> anyhow::Result<PathBuf> {
     let work = work(folder)?;
     install(folder, &work.join(REQUIREMENTS))?;
     let built = work.join("plugin.wasm");
+    if !folder.has(COMPONENTIZE) {
+        bail!(
+            "{REQUIREMENTS} does not name `componentize-py`, which makes the component: write this line there, and build again\n\n  {}\n",
+            pinned()?
+        );
+    }
     let environment = folder.path.join(".venv");
-    let mut componentize = command(folder, environment.join("bin/componentize-py"));
+    let mut componentize = command(folder, folder.path.join(COMPONENTIZE));
     // Without it componentize-py looks for packages where the Python of `PATH` has its own.
     componentize.env("VIRTUAL_ENV", &environment);
     componentize.args([
@@ -95,7 +103,7 @@ fn authors_error(written: &str) -> Option<String> {
 
 /// Makes the environment if there is none, and installs what `requirements.txt` names if that was not done before.
 fn install(folder: &PluginProject, installed: &Path) -> anyhow::Result<()> {
-    let is_new = !folder.has(".venv/bin/componentize-py");
+    let is_new = !folder.has(COMPONENTIZE);
     let wanted = fs::read(folder.path.join(REQUIREMENTS)).ok();
     if !is_new && (wanted.is_none() || wanted == fs::read(installed).ok()) {
         return Ok(());
@@ -120,6 +128,15 @@ fn install(folder: &PluginProject, installed: &Path) -> anyhow::Result<()> {
         INSTALL_PYTHON,
     )?;
     Ok(fs::write(installed, wanted.unwrap_or_default())?)
+}
+
+/// Returns the line of a new plugin's requirements that names what makes the component.
+fn pinned() -> anyhow::Result<&'static str> {
+    let requirements = templates::source("plugin-sdk/templates/python/requirements.txt")?;
+    std::str::from_utf8(requirements)?
+        .lines()
+        .find(|line| line.starts_with("componentize-py"))
+        .context("the requirements of a new plugin name componentize-py")
 }
 
 /// Says what to do about a module that was not found.
