@@ -545,7 +545,7 @@ def read(hint, value):
         for field in sent:
             if field.name not in given and field.default is _MISSING:
                 given[field.name] = None
-        return kind(**given)
+        return _read_record(kind, given)
     return value
 
 
@@ -554,6 +554,14 @@ def _read_text(reader, value, fault):
         return reader(value)
     except ValueError:
         raise Invalid(fault) from None
+
+
+def _read_record(kind, given):
+    """A dataclass. What its `__post_init__` refuses is the caller's to repair, as is what a validator of a model refuses."""
+    try:
+        return kind(**given)
+    except ValueError as error:
+        raise Invalid(str(error).rstrip(".")) from error
 
 
 def _read_union(arms, value):
