@@ -311,3 +311,23 @@ async fn streams_of_events_are_bounded() {
     }
     streams[0].find("stats").await;
 }
+
+#[tokio::test]
+async fn streams_of_one_admin_give_way_to_those_of_others() {
+    let house = sample::house();
+    let _gateway = house.serve();
+    let operator = Admin::of(&house);
+    let (viewer, _) = make_admin(&operator, "viewer").await;
+    let mut streams = Vec::new();
+    for _ in 0..16 {
+        streams.push(EventStream::open(&viewer).await);
+    }
+    let mut other = EventStream::open(&operator).await;
+    other.find("stats").await;
+    // The oldest made room.
+    while streams[0].next().await.is_some() {}
+    streams[1].find("stats").await;
+    let (status, refused) = viewer.ask("GET", "/v1/events", "").await;
+    assert_eq!(status, 503, "{refused}");
+    other.find("stats").await;
+}

@@ -65,7 +65,8 @@ pub(super) async fn stats(
 /// What happens, as server-sent events until the client goes: each second `stats` with the figures of about the last
 /// one and those since the start; `call` for calls that ended, at most 50 a second; and `draft`, `contract`, `drift`, `plugin`,
 /// `upstream`, `config` and `key` where those are others than before, within about a second: ask for them again. `missed` says
-/// how many events a slow reader lost. At most 16 streams are served at once. Role: viewer.
+/// how many events a slow reader lost. At most 16 streams are served at once; where none is free, the holder of the most gives its
+/// oldest to a holder of fewer. Role: viewer.
 #[utoipa::path(get, path = "/v1/events", params(WantedEvents), responses(
     (status = 200, content_type = "text/event-stream", body = String), (status = 400, body = AdminProblem),
     (status = 401, body = AdminProblem), (status = 403, body = AdminProblem), (status = 503, body = AdminProblem, description = "too many streams are open")))]
@@ -77,7 +78,7 @@ pub(super) async fn events(
     staff.needs(Role::Viewer)?;
     let subscription = admin
         .control
-        .subscribe(wanted.calls.unwrap_or(true))
+        .subscribe(&staff.key.id, wanted.calls.unwrap_or(true))
         .ok_or_else(|| AdminProblem::unavailable("too many streams of events are open"))?;
     let holder = StreamHolder {
         session: staff.session.map(|session| session.id),
@@ -105,7 +106,8 @@ struct StreamHolder {
 }
 
 impl StreamHolder {
-    /// Returns the next event; `None` at the end of the process, and where the session or the key has ended.
+    /// Returns the next event; `None` at the end of the process, and where the session or the key has ended or the place went to
+    /// another admin.
     async fn next(
         &self,
         subscription: &mut EventSubscription,
@@ -116,6 +118,7 @@ impl StreamHolder {
                 received = subscription.events.recv() => received,
                 received = receive_call(&mut subscription.calls) => received,
                 () = self.ending.cancelled() => return None,
+                () = subscription.displaced.cancelled() => return None,
                 () = tokio::time::sleep(CHECK_INTERVAL) => {
                     self.may_read(state).await.then_some(())?;
                     continue;

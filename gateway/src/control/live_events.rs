@@ -2,16 +2,14 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{
-        Arc, Weak,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::{Arc, Weak},
     time::Duration,
 };
 
 use parking_lot::Mutex;
 use serde::Serialize;
 use tokio::sync::broadcast;
+use tokio_util::sync::CancellationToken;
 
 use super::{
     ControlPlane,
@@ -23,14 +21,22 @@ use crate::{
 };
 
 /// The most streams at once.
-const SUBSCRIBERS_MAX: usize = 16;
+const STREAMS_MAX: usize = 16;
 const INTERVAL: Duration = Duration::from_secs(1);
 
 /// The subscribers of one gateway.
 #[derive(Default)]
 pub(crate) struct LiveWatch {
-    subscribers: AtomicUsize,
+    /// The oldest first.
+    streams: Mutex<Vec<Arc<OpenStream>>>,
     is_looking: Mutex<bool>,
+}
+
+/// A stream that has a place.
+struct OpenStream {
+    /// The id of the admin key whose stream it is.
+    admin: String,
+    displaced: CancellationToken,
 }
 
 /// A subscriber, until it is dropped.
@@ -38,6 +44,9 @@ pub struct EventSubscription {
     pub events: broadcast::Receiver<LiveEvent>,
     /// Calls that ended; `None` where they are not wanted.
     pub calls: Option<broadcast::Receiver<LiveEvent>>,
+    /// It is cancelled when the stream has to give its place to that of another admin.
+    pub displaced: CancellationToken,
+    stream: Arc<OpenStream>,
     control: Arc<ControlPlane>,
 }
 
@@ -61,19 +70,50 @@ struct ChangeCount {
 #[derive(Serialize)]
 struct NoMore {}
 
+impl LiveWatch {
+    /// Gives a place to a stream of this admin. Where none is free, the admin with the most streams loses the oldest, if the
+    /// newcomer then has no more than are left; otherwise the answer is `None`.
+    fn enter(&self, admin: &str) -> Option<Arc<OpenStream>> {
+        let mut streams = self.streams.lock();
+        let count = |admin: &str| streams.iter().filter(|open| open.admin == admin).count();
+        if streams.len() >= STREAMS_MAX {
+            let counts = streams.iter().map(|open| count(&open.admin));
+            // Of equal ones the last is returned, which is the oldest here.
+            let (place, most) = counts.enumerate().rev().max_by_key(|(_, count)| *count)?;
+            if most <= count(admin) + 1 {
+                return None;
+            }
+            streams.remove(place).displaced.cancel();
+        }
+        let stream = Arc::new(OpenStream {
+            admin: admin.to_owned(),
+            displaced: CancellationToken::new(),
+        });
+        streams.push(stream.clone());
+        Some(stream)
+    }
+
+    fn leave(&self, stream: &Arc<OpenStream>) {
+        let mut streams = self.streams.lock();
+        streams.retain(|open| !Arc::ptr_eq(open, stream));
+    }
+}
+
 impl ControlPlane {
-    /// Subscribes to what happens, and to calls where they are wanted; `None` where too many do.
-    pub fn subscribe(self: &Arc<Self>, wants_calls: bool) -> Option<EventSubscription> {
+    /// Subscribes an admin to what happens, and to calls where they are wanted; `None` where no place is left for another
+    /// stream of this admin.
+    pub fn subscribe(
+        self: &Arc<Self>,
+        admin: &str,
+        wants_calls: bool,
+    ) -> Option<EventSubscription> {
         let watch = self.live_watch();
-        let taken = watch
-            .subscribers
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |count| {
-                (count < SUBSCRIBERS_MAX).then_some(count + 1)
-            });
-        taken.ok()?;
+        let stream = watch.enter(admin)?;
         let subscription = EventSubscription {
             events: self.feed().subscribe(),
             calls: wants_calls.then(|| self.feed().subscribe_to_calls()),
+            displaced: stream.displaced.clone(),
+            stream,
             control: self.clone(),
         };
         let mut is_looking = watch.is_looking.lock();
@@ -103,8 +143,7 @@ impl ControlPlane {
 
 impl Drop for EventSubscription {
     fn drop(&mut self) {
-        let subscribers = &self.control.live_watch().subscribers;
-        subscribers.fetch_sub(1, Ordering::Relaxed);
+        self.control.live_watch().leave(&self.stream);
     }
 }
 
