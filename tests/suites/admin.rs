@@ -566,6 +566,45 @@ async fn a_configuration_that_is_gone_is_not_taken_over() {
     assert_eq!(answer.status().as_u16(), 401);
 }
 
+/// Each problem has the line of the element that is wrong, and what to write instead.
+#[test]
+fn a_refused_configuration_names_the_line_of_each_element() {
+    let house = House::new().config(
+        "[http]\nhosts = [\n  \"weir.example\",\n  \"https://weir.test/\",\n]\norigins = [\"*\"]\n\
+         public_url = \"https://ada:hunter2@weir.example\"",
+    );
+    let (code, _, err) = house.run(&["serve", "--listen", "127.0.0.1:0"]);
+    assert_eq!(code, 1, "{err}");
+    let text = std::fs::read_to_string(house.path().join("weir.toml")).expect("written");
+    for (line, place, hint) in [
+        (
+            "  \"https://weir.test/\",",
+            "/http/hosts/1",
+            "mcp.example.com",
+        ),
+        (
+            "origins = [\"*\"]",
+            "/http/origins/0",
+            "https://app.example.com",
+        ),
+        (
+            "public_url = \"https://ada:hunter2@weir.example\"",
+            "/http/public_url",
+            "https://mcp.example.com",
+        ),
+    ] {
+        let number = text.lines().position(|it| it == line).expect("the line") + 1;
+        let start = format!("weir.toml:{number} at {place}: ");
+        let found = err.split_once(&*start).map(|(_, rest)| rest);
+        let rest = found.unwrap_or_else(|| panic!("{start}: {err}"));
+        assert!(
+            rest.lines().nth(1).is_some_and(|it| it.contains(hint)),
+            "{err}"
+        );
+    }
+    assert!(!err.contains("hunter2"), "{err}");
+}
+
 /// Edits of the configuration are taken over as a whole while calls go on, by SIGHUP and by the API; one that is wrong
 /// changes nothing and says every problem.
 #[tokio::test]

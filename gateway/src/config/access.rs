@@ -45,9 +45,35 @@ impl AccessRules<'_> {
         }
     }
 
-    /// Checks that they can be read.
-    pub fn check(&self) -> anyhow::Result<()> {
-        self.read().map(drop)
+    /// Returns what cannot be read: the place in the section, what is wrong, and what to write.
+    pub fn problems(&self) -> Vec<(String, &'static str, &'static str)> {
+        let mut problems = Vec::new();
+        for (index, host) in self.hosts.iter().enumerate() {
+            if HostAuthority::parse(host).is_none() {
+                problems.push((
+                    format!("hosts/{index}"),
+                    "must be a host name or address with an optional port",
+                    "write it without scheme and path, as \"mcp.example.com\"",
+                ));
+            }
+        }
+        for (index, origin) in self.origins.iter().enumerate() {
+            if BrowserOrigin::parse(origin).is_none() {
+                problems.push((
+                    format!("origins/{index}"),
+                    "must be the origin of a page: scheme, host and an optional port",
+                    "write it without a path, as \"https://app.example.com\"",
+                ));
+            }
+        }
+        if self.public_url.is_some_and(|url| public(url).is_none()) {
+            problems.push((
+                "public_url".to_owned(),
+                "must be an http or https URL without credentials, query and fragment",
+                "write it as \"https://mcp.example.com\"",
+            ));
+        }
+        problems
     }
 
     /// Returns the section of the configuration that has them.
@@ -207,7 +233,9 @@ impl BrowserOrigin {
 
 fn public(url: &str) -> Option<(HostAuthority, BrowserOrigin)> {
     let (scheme, rest) = url.split_once("://")?;
-    let authority = rest.split(['/', '?', '#']).next()?;
+    // Paths are added at its end.
+    (!rest.contains(['?', '#'])).then_some(())?;
+    let authority = rest.split('/').next()?;
     let origin = BrowserOrigin::parse(&format!("{scheme}://{authority}"))?;
     matches!(origin, BrowserOrigin::Web { .. }).then_some(())?;
     // The proxy in front may pass on its own port or none.

@@ -259,6 +259,48 @@ mod tests {
         let unknown = issuer(&format!(
             "issuer = 'https://a.example'\nscopes = []\n{grants}"
         ));
-        assert_eq!(places(&unknown), ["/identity/issuers"]);
+        assert_eq!(places(&unknown), ["/identity/issuers/0/scopes"]);
+    }
+
+    #[test]
+    fn each_problem_of_issuers_has_its_own_line() {
+        let good = "issuer = 'https://a.example'\ngrants = [{ claim = 'scope', has = 'tools', contracts = ['*'] }]";
+        for (second, line, message, hint) in [
+            (
+                "issuer = 'login'\ngrants = [{ claim = 'a', has = 'b', contracts = ['*'] }]",
+                5,
+                "/identity/issuers/1/issuer: must be an https URL",
+                "write it as the issuer writes `iss`",
+            ),
+            (
+                "issuer = 'https://b.example'\ngrants = [\n  { claim = 'a', has = 'b', tools = ['c'] },\n  { claim = 'a', tools = ['c'] },\n]",
+                8,
+                "/identity/issuers/1/grants/1: `has` is missing",
+                "write has = …",
+            ),
+            (
+                "issuer = 'https://b.example'\njwk = 'file:keys.json'",
+                6,
+                "/identity/issuers/1/jwk: unknown key `jwk`",
+                "did you mean `jwks`?",
+            ),
+            (
+                "issuer = 'https://b.example'\ngrants = { claim = 'a', has = 'b', tools = ['c'] }",
+                6,
+                "/identity/issuers/1/grants: must be a list",
+                "write it in brackets",
+            ),
+        ] {
+            let text = format!("[[identity.issuers]]\n{good}\n[[identity.issuers]]\n{second}\n");
+            let problems = read("weir.toml", &text, Path::new(".")).expect_err("refused");
+            let shown = problems[0].to_string();
+            let expected = format!("weir.toml:{line} at {message}");
+            assert!(shown.starts_with(&expected), "{expected}: {shown}");
+            assert!(shown.contains(hint), "{hint}: {shown}");
+        }
+        let single = format!("[identity.issuers]\n{good}\n");
+        let problems = read("weir.toml", &single, Path::new(".")).expect_err("refused");
+        let expected = "weir.toml:1 at /identity/issuers: must be a list\n  hint: write its header with two brackets on each side, as [[identity.issuers]]";
+        assert_eq!(problems[0].to_string(), expected);
     }
 }

@@ -28,13 +28,24 @@ impl ConfigLines {
     fn note(&mut self, text: &str, table: &DeTable<'_>, within: &str) {
         for (key, value) in table {
             let place = format!("{within}/{}", key.get_ref());
-            let before = text.get(..key.span().start).unwrap_or_default();
-            self.lines
-                .insert(place.clone(), before.matches('\n').count() + 1);
-            if let DeValue::Table(inner) = value.get_ref() {
-                self.note(text, inner, &place);
-            }
+            self.note_value(text, key.span().start, value.get_ref(), place);
         }
+    }
+
+    fn note_value(&mut self, text: &str, start: usize, value: &DeValue<'_>, place: String) {
+        let before = text.get(..start).unwrap_or_default();
+        let line = before.matches('\n').count() + 1;
+        match value {
+            DeValue::Table(inner) => self.note(text, inner, &place),
+            DeValue::Array(items) => {
+                for (index, item) in items.iter().enumerate() {
+                    let place = format!("{place}/{index}");
+                    self.note_value(text, item.span().start, item.get_ref(), place);
+                }
+            }
+            _ => {}
+        }
+        self.lines.insert(place, line);
     }
 
     /// Returns the name of the file, relative to the working folder.

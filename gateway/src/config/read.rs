@@ -175,7 +175,14 @@ impl ConfigReader {
                     sound.insert(key, value);
                 }
                 Err(error) => {
-                    let place = format!("{place}/{key}");
+                    let alone = Value::Table(Table::from_iter([(key.clone(), value)]));
+                    let mut path = at_fault::<T>(&alone, &error);
+                    if value_fault(place, &error).missing.is_some() {
+                        // What is not there has no place: the element of a list or the section around it has.
+                        let is_index = |key: &String| key.parse::<usize>().is_ok();
+                        path.truncate(path.iter().rposition(is_index).unwrap_or(0) + 1);
+                    }
+                    let place = format!("{place}/{}", path.join("/"));
                     let fault = value_fault(&place, &error);
                     self.problem(place, fault.message, &fault.hint);
                 }
@@ -459,11 +466,12 @@ fn value_fault(place: &str, error: &toml::de::Error) -> KeyFault {
 fn at_fault<T: DeserializeOwned>(value: &Value, error: &toml::de::Error) -> Vec<String> {
     let mut path: Vec<String> = Vec::new();
     loop {
-        let inner = path.iter().try_fold(value, |value, key| value.get(key));
-        let keys = inner
-            .and_then(Value::as_table)
-            .into_iter()
-            .flat_map(Table::keys);
+        let inner = path.iter().try_fold(value, |value, key| part(value, key));
+        let keys: Vec<String> = match inner {
+            Some(Value::Table(table)) => table.keys().cloned().collect(),
+            Some(Value::Array(items)) => (0..items.len()).map(|it| it.to_string()).collect(),
+            _ => Vec::new(),
+        };
         let after = |key: &String| {
             let path = [&path[..], std::slice::from_ref(key)].concat();
             match without(value, &path)?.try_into::<T>() {
@@ -477,6 +485,7 @@ fn at_fault<T: DeserializeOwned>(value: &Value, error: &toml::de::Error) -> Vec<
             }
         };
         let found = keys
+            .iter()
             .filter_map(|key| Some((after(key)?, key.clone())))
             .min();
         let Some((_, key)) = found else { return path };
@@ -484,15 +493,28 @@ fn at_fault<T: DeserializeOwned>(value: &Value, error: &toml::de::Error) -> Vec<
     }
 }
 
+/// Returns what a table has under a key, or a list at an index.
+fn part<'v>(value: &'v Value, key: &str) -> Option<&'v Value> {
+    match value {
+        Value::Array(items) => items.get(key.parse::<usize>().ok()?),
+        value => value.get(key),
+    }
+}
+
 /// Returns the value without the part at `path`; `None` if there is nothing to take out.
 fn without(value: &Value, path: &[String]) -> Option<Value> {
     let (last, within) = path.split_last()?;
     let mut value = value.clone();
-    let table = within
+    let around = within
         .iter()
-        .try_fold(&mut value, |value, key| value.get_mut(key))?
-        .as_table_mut()?;
-    table.remove(last)?;
+        .try_fold(&mut value, |value, key| match value {
+            Value::Array(items) => items.get_mut(key.parse::<usize>().ok()?),
+            value => value.get_mut(key),
+        })?;
+    match around {
+        Value::Array(items) => drop(items.remove(last.parse().ok()?)),
+        around => drop(around.as_table_mut()?.remove(last)?),
+    }
     Some(value)
 }
 

@@ -79,6 +79,13 @@ pub(super) fn parse_fault(error: &str, key: &str, least: u64) -> KeyFault {
             number(key, is_text),
         );
     }
+    if (found, expected) == ("invalid type: map", "a sequence") {
+        let hint = match key {
+            "issuers" => "write its header with two brackets on each side, as [[identity.issuers]]",
+            _ => "write it in brackets, as [\"one\", \"another\"] or [{ name = \"value\" }]",
+        };
+        return plain("must be a list".to_owned(), hint.to_owned());
+    }
     let (must, hint) = expectation(expected);
     let hint = match (is_text, hint) {
         (true, "") => "write it without quotes",

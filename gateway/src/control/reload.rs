@@ -69,10 +69,11 @@ pub fn open(
         ("http", AccessRules::public(config)),
         ("admin", AccessRules::admin(config)),
     ] {
-        if let Err(error) = rules.check() {
-            let problem = places.problem(format!("/{section}"), format!("{error:#}"));
-            problems.push(problem.hint(format!("see [{section}] in docs/configuration.md")));
-        }
+        let wrong = rules.problems().into_iter();
+        problems.extend(wrong.map(|(key, message, hint)| {
+            let problem = places.problem(format!("/{section}/{key}"), message);
+            problem.hint(hint)
+        }));
     }
     let token = config
         .metrics
