@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use weir_state::{GatewayState, ServerAddress, StateError};
 
-use super::GatewayConfig;
+use super::{AuditReplication, GatewayConfig};
 
 /// The section `[state]`.
 #[derive(Clone, PartialEq, Eq, Deserialize, Serialize)]
@@ -97,6 +97,13 @@ impl GatewayConfig {
 /// Returns the problems of the section: the place, the message and the hint.
 pub(super) fn check(config: &GatewayConfig) -> Vec<(String, String, &'static str)> {
     let mut problems = Vec::new();
+    if config.audit.replicate == AuditReplication::Writes && config.state.url.is_none() {
+        problems.push((
+            "/audit/replicate".to_owned(),
+            "records go to the database of a shared state, and this state is a file".to_owned(),
+            "leave it out, or set `[state] url`",
+        ));
+    }
     if let Some(url) = &config.state.url {
         let is_reference = url.starts_with("env:") || url.starts_with("file:");
         if !is_reference && !url.starts_with("postgresql://") && !url.starts_with("postgres://") {
@@ -145,5 +152,17 @@ mod tests {
         let problems = read("[state]\nurl = \"mysql://hunter2@db/weir\"\n").expect_err("refused");
         assert_eq!(problems[0].place, "/state/url");
         assert!(!problems[0].to_string().contains("hunter2"));
+    }
+
+    /// A promise about writes that nothing would keep is refused.
+    #[test]
+    fn records_are_replicated_by_a_shared_state_alone() {
+        let read = |text: &str| config::read("weir.toml", text, Path::new("."));
+        let alone = "[audit]\nreplicate = \"writes\"\n";
+        let problems = read(alone).expect_err("refused");
+        assert_eq!(problems[0].place, "/audit/replicate");
+        assert_eq!(problems[0].line, Some(2));
+        let shared = format!("{alone}[state]\nurl = \"postgresql://db/weir\"\n");
+        read(&shared).expect("valid");
     }
 }
