@@ -88,9 +88,8 @@ impl AccountRegistry {
 
     /// Returns the URL that links begin with; `None` where the gateway has no listener that a browser could reach.
     pub fn link_base(&self, config: &GatewayConfig) -> Option<String> {
-        if let Some(url) = &config.http.public_url {
-            let url = url.trim_end_matches('/');
-            return Some(url.strip_suffix("/mcp").unwrap_or(url).to_owned());
+        if let Some(url) = config.http.public_base() {
+            return Some(url.to_owned());
         }
         let address = self.listener.get()?;
         let host = match address.ip() {

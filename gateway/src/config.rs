@@ -243,6 +243,14 @@ impl Default for HttpConfig {
     }
 }
 
+impl HttpConfig {
+    /// Returns the URL that clients begin with, if one is configured, without the endpoint that some write at its end.
+    pub fn public_base(&self) -> Option<&str> {
+        let url = self.public_url.as_deref()?.trim_end_matches('/');
+        Some(url.strip_suffix("/mcp").unwrap_or(url))
+    }
+}
+
 /// The section `[identity]`: which callers are accepted.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]

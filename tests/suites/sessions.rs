@@ -266,3 +266,17 @@ async fn a_terminal_shows_a_link_that_signs_in() {
     drop(child.stdin.take());
     child.wait().expect("it ends");
 }
+
+/// Some write the endpoint at the end of `public_url`, as clients have it: it is not added a second time.
+#[tokio::test]
+async fn clients_are_shown_one_endpoint() {
+    let house = sample::house().config("[http]\npublic_url = \"https://weir.example/tools/mcp/\"");
+    let _gateway = house.serve();
+    let admin = Admin::of(&house);
+    let (_, session) = admin.ask("GET", "/v1/session", "").await;
+    assert_eq!(session["mcp_url"], "https://weir.example/tools/mcp");
+    let (_, snippets) = admin.ask("GET", "/v1/snippets", "").await;
+    let shown = snippets.to_string();
+    assert!(shown.contains("weir.example/tools/mcp"), "{shown}");
+    assert!(!shown.contains("/mcp/mcp"), "{shown}");
+}

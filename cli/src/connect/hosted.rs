@@ -53,7 +53,7 @@ impl ConnectOptions {
     /// Returns the endpoint and the issuers of the configuration.
     fn configured(&self, client: &str) -> Result<(String, Vec<String>), AppError> {
         let config = config::load(&self.config)?;
-        let public = config.http.public_url.as_deref().ok_or_else(|| {
+        let base = config.http.public_base().ok_or_else(|| {
             let expected = format!("`[http] public_url` in {}", self.config.display());
             let cause = format!("it is not there, and `{client}` reaches no other address");
             anyhow::Error::new(UpstreamFailure::new(
@@ -62,7 +62,6 @@ impl ConnectOptions {
                 cause,
             ))
         })?;
-        let base = public.trim_end_matches('/').trim_end_matches("/mcp");
         let issuers = config.identity.issuers.iter();
         let issuers = issuers.map(|issuer| issuer.issuer.clone());
         Ok((format!("{base}/mcp"), issuers.collect()))

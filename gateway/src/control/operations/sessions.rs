@@ -116,8 +116,8 @@ pub(super) fn mcp_url(control: &ControlPlane) -> Option<String> {
     // Port 0 is any free one, which the configuration does not know.
     let listen = config.http.listen.filter(|address| address.port() != 0);
     let listen = listen.map(|address| format!("http://{address}"));
-    let base = config.http.public_url.clone().or(listen)?;
-    Some(format!("{}/mcp", base.trim_end_matches('/')))
+    let public = config.http.public_base().map(str::to_owned);
+    Some(format!("{}/mcp", public.or(listen)?))
 }
 
 /// Ends a session.
