@@ -571,7 +571,7 @@ async fn a_configuration_that_is_gone_is_not_taken_over() {
 fn a_refused_configuration_names_the_line_of_each_element() {
     let house = House::new().config(
         "[http]\nhosts = [\n  \"weir.example\",\n  \"https://weir.test/\",\n]\norigins = [\"*\"]\n\
-         public_url = \"https://ada:hunter2@weir.example\"",
+         public_url = \"https://ada:hunter2@weir.example\"\n[log]\nfilter = \"weir=loud\"",
     );
     let (code, _, err) = house.run(&["serve", "--listen", "127.0.0.1:0"]);
     assert_eq!(code, 1, "{err}");
@@ -592,6 +592,7 @@ fn a_refused_configuration_names_the_line_of_each_element() {
             "/http/public_url",
             "https://mcp.example.com",
         ),
+        ("filter = \"weir=loud\"", "/log/filter", "info,weir=debug"),
     ] {
         let number = text.lines().position(|it| it == line).expect("the line") + 1;
         let start = format!("weir.toml:{number} at {place}: ");

@@ -75,6 +75,13 @@ pub fn open(
             problem.hint(hint)
         }));
     }
+    if let Some(filter) = &config.log.filter
+        && !telemetry::is_filter(filter)
+    {
+        let problem = places.problem("/log/filter", "must be a filter of log lines");
+        let hint = "write a level as \"info\", or with levels of parts as \"info,weir=debug\"";
+        problems.push(problem.hint(hint));
+    }
     let token = config
         .metrics
         .token

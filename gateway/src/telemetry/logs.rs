@@ -222,6 +222,11 @@ pub fn set_filter(log: &LogConfig) {
     }
 }
 
+/// Returns `true` for a filter that can be read.
+pub fn is_filter(text: &str) -> bool {
+    EnvFilter::try_new(text).is_ok()
+}
+
 /// Returns the environment's filter, the configuration's, or the default.
 fn filter(log: &LogConfig) -> EnvFilter {
     let configured = log
