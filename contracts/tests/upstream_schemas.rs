@@ -624,6 +624,31 @@ fn what_is_listed_twice_is_published_once() {
     assert_eq!(published["properties"]["kind"]["enum"], json!(["a", "b"]));
 }
 
+/// OpenAPI 3.0 has the bounds of draft 4, and servers that are made of its documents publish them without naming a dialect.
+#[test]
+fn bounds_that_are_exclusive_by_a_flag_are_read_as_draft_4_has_them() {
+    let price = json!({ "type": "number", "minimum": 0, "exclusiveMinimum": true, "maximum": 9, "exclusiveMaximum": false });
+    let input = json!({ "type": "object", "properties": { "price": price, "rows": { "type": "array", "items": [] } } });
+    let published = tool(&input).expect("a tool").input_schema.value();
+    assert_eq!(
+        published["properties"]["price"],
+        json!({ "type": "number", "exclusiveMinimum": 0, "maximum": 9 })
+    );
+    assert_eq!(
+        published["properties"]["rows"],
+        json!({ "type": "array", "items": {} })
+    );
+    // One that names the dialect is read by it, also where another fault is taken out of it.
+    let price = json!({ "type": "number", "minimum": 0, "exclusiveMinimum": true, "title": null });
+    let (dialect, _) = DRAFTS[0];
+    let input = json!({ "$schema": dialect, "type": "object", "properties": { "price": price } });
+    let published = tool(&input).expect("a tool").input_schema.value();
+    assert_eq!(
+        published["properties"]["price"],
+        json!({ "type": "number", "exclusiveMinimum": 0 })
+    );
+}
+
 /// A server decides what numbers it takes, and how they are rounded is not for us to say.
 #[test]
 fn integers_of_64_bits_are_taken_with_their_digits() {

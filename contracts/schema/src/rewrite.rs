@@ -159,8 +159,8 @@ pub fn inside(schema: &mut Value, lowered: &mut RewriteReport) {
     }
 }
 
-/// Leaves out keywords that are null, those of another type that say nothing of a value, and lists where schemas have names, if
-/// they are empty. Returns `true` if there were some.
+/// Leaves out keywords that are null, those of another type that say nothing of a value, and lists where schemas have names or
+/// describe items, if they are empty. Returns `true` if there were some.
 pub fn drop_faults(schema: &mut Value) -> bool {
     let Value::Object(members) = schema else {
         return false;
@@ -172,7 +172,7 @@ pub fn drop_faults(schema: &mut Value) -> bool {
         // `"required": true` beside a property is of the third draft.
         "examples" | "required" => value.is_array(),
         // PHP writes an empty object so.
-        keyword if walk::inside(keyword) == SubschemaKind::Named => {
+        keyword if keyword == "items" || walk::inside(keyword) == SubschemaKind::Named => {
             !value.is_null() && value.as_array().is_none_or(|list| !list.is_empty())
         }
         _ => !value.is_null(),
@@ -180,6 +180,32 @@ pub fn drop_faults(schema: &mut Value) -> bool {
     let mut has_faults = members.len() < before;
     each_inside_mut(members, &mut |schema| has_faults |= drop_faults(schema));
     has_faults
+}
+
+/// Writes bounds that are exclusive by a flag beside them, as draft 4 and OpenAPI 3.0 have it, the way of all later dialects, in
+/// which such a flag is a fault. Returns `true` if there were some.
+pub fn write_out_exclusive(schema: &mut Value) -> bool {
+    let Value::Object(members) = schema else {
+        return false;
+    };
+    let mut has_flags = false;
+    for (bound, exclusive) in [
+        ("minimum", "exclusiveMinimum"),
+        ("maximum", "exclusiveMaximum"),
+    ] {
+        let Some(&Value::Bool(is_exclusive)) = members.get(exclusive) else {
+            continue;
+        };
+        has_flags = true;
+        members.shift_remove(exclusive);
+        if is_exclusive && let Some(value) = members.shift_remove(bound) {
+            members.insert(exclusive.to_owned(), value);
+        }
+    }
+    each_inside_mut(members, &mut |schema| {
+        has_flags |= write_out_exclusive(schema);
+    });
+    has_flags
 }
 
 /// Writes properties that take anything, or nothing, as objects.

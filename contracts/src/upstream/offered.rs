@@ -12,6 +12,10 @@ use crate::{FileProblem, json, metadata, offer::OfferKind};
 const MENDED: &str =
     "keywords of its schemas that are null, or texts and lists of another type, are left out";
 
+/// The note about a schema with bounds of OpenAPI 3.0.
+const EXCLUSIVE: &str =
+    "bounds that are exclusive by `true` or `false` beside them are written as numbers";
+
 /// The parts of a document about its server and its items. Wrong types count as absent, as they do where the document
 /// is composed.
 pub(super) struct ParsedOffer {
@@ -164,7 +168,12 @@ fn mended(schema: &Value) -> Option<(Value, Vec<&'static str>)> {
         report.tell(MENDED);
     }
     rewrite::plain_patterns(&mut schema, &mut report);
-    let is_usable = !report.changes.is_empty()
-        && foreign::check(&schema.to_string(), &SchemaLimits::default()).is_ok();
-    is_usable.then_some((schema, report.changes))
+    let is_usable =
+        |schema: &Value| foreign::check(&schema.to_string(), &SchemaLimits::default()).is_ok();
+    // A schema that names draft 4 has such flags by right.
+    if !is_usable(&schema) && rewrite::write_out_exclusive(&mut schema) {
+        report.tell(EXCLUSIVE);
+    }
+    let is_mended = !report.changes.is_empty() && is_usable(&schema);
+    is_mended.then_some((schema, report.changes))
 }
