@@ -189,7 +189,11 @@ impl CallEvents for CallChannel {
 }
 
 fn log_message(level: LogLevel, logger: &str, data: &Value) -> Vec<u8> {
-    let params = serde_json::json!({ "level": level.name(), "logger": logger, "data": data });
+    let mut params = serde_json::json!({ "level": level.name(), "data": data });
+    // A server need not name its logger.
+    if !logger.is_empty() {
+        params["logger"] = logger.into();
+    }
     notification("notifications/message", Some(&params.to_string()))
 }
 
@@ -324,11 +328,13 @@ mod tests {
         call.log("warn", "plugin", json!({ "row": 7, "message": "heard" }));
         call.log("error", "plugin", "x".repeat(LOG_MAX_BYTES).into());
         call.log("error", "plugin", "heard".into());
+        call.log("error", "", "of a server that names no logger".into());
         assert_eq!(
             taken(&messages),
             [
                 json!({ "level": "warning", "logger": "plugin", "data": { "row": 7, "message": "heard" } }),
                 json!({ "level": "error", "logger": "plugin", "data": "heard" }),
+                json!({ "level": "error", "data": "of a server that names no logger" }),
             ]
         );
     }
