@@ -61,12 +61,21 @@ fn read_bytes(settings: &SheetSettings, info: &Info) -> Result<Vec<u8>, Error> {
 
 /// Refuses what other programs call a workbook, too, in words that say what to do.
 fn check_container(bytes: &[u8]) -> Result<(), Error> {
+    // A ZIP archive ends with its table of contents, which programs that save in place write last.
+    let has_end = memchr::memmem::rfind(bytes, b"PK\x05\x06").is_some();
     let message = match bytes {
         [] => "The file is empty.",
         [0xd0, 0xcf, 0x11, 0xe0, ..] => {
             "The workbook has a password or is one of Excel 97 to 2003: save it as XLSX without a password."
         }
-        _ => return Ok(()),
+        _ if has_end => return Ok(()),
+        [b'P', b'K', ..] => {
+            let message = "The end of the workbook is missing: a program may be saving it now. If it stays so, it was not copied whole.";
+            return Err(Error::unavailable(message).retry_after_ms(1_000));
+        }
+        _ => {
+            "The content of the file is no workbook, though its name says so: open it in a spreadsheet program and save it as one."
+        }
     };
     Err(Error::upstream_error(message))
 }
