@@ -25,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 use self::{
     fault::FaultLog,
     grant::{Claims, TokenGrant, audiences},
-    jwks::IssuerKeys,
+    jwks::{IssuerKeys, KeyFileChange},
     seen_proofs::SeenProofs,
     signature::ACCEPTED,
 };
@@ -120,7 +120,8 @@ impl TokenResource {
 }
 
 impl TokenVerifier {
-    /// Makes a verifier of a configuration; `None` where no issuer is trusted. Issuers that did not change keep their keys.
+    /// Makes a verifier of a configuration; `None` where no issuer is trusted. Issuers that did not change keep their keys,
+    /// unless these are in a file that did.
     pub(super) fn renewed(
         before: Option<&Self>,
         identity: &IdentityConfig,
@@ -128,7 +129,6 @@ impl TokenVerifier {
     ) -> Option<Arc<Self>> {
         let issuers = &identity.issuers;
         let known = before.map_or(&[][..], |before| &before.issuers);
-        let kept = |config: &IssuerConfig| known.iter().find(|issuer| issuer.config == *config);
         for issuer in known {
             if !issuers.contains(&issuer.config) {
                 issuer.withdrawn.cancel();
@@ -139,12 +139,20 @@ impl TokenVerifier {
         }
         signature::install();
         let issuers = issuers.iter().map(|config| {
-            kept(config).cloned().unwrap_or_else(|| {
-                Arc::new(TrustedIssuer {
-                    keys: IssuerKeys::new(config, base),
-                    config: config.clone(),
-                    withdrawn: CancellationToken::new(),
-                })
+            let kept = known.iter().find(|issuer| issuer.config == *config);
+            let withdrawn = match kept.map(|issuer| (issuer, issuer.keys.file_change())) {
+                Some((issuer, KeyFileChange::Unchanged)) => return issuer.clone(),
+                Some((issuer, KeyFileChange::Added)) => issuer.withdrawn.clone(),
+                Some((issuer, KeyFileChange::Removed)) => {
+                    issuer.withdrawn.cancel();
+                    CancellationToken::new()
+                }
+                None => CancellationToken::new(),
+            };
+            Arc::new(TrustedIssuer {
+                keys: IssuerKeys::new(config, base),
+                config: config.clone(),
+                withdrawn,
             })
         });
         Some(Arc::new(Self {

@@ -50,6 +50,16 @@ impl KeyPlace {
             Self::Metadata { issuer } => get(&discover(issuer).await?).await,
         }
     }
+
+    /// Reads keys in a file without waiting; `None` where they are elsewhere, or cannot be read.
+    pub(super) fn read_now(&self) -> Option<FetchedDocument> {
+        let Self::File(path) = self else { return None };
+        let metadata = std::fs::metadata(path).ok()?;
+        (metadata.len() <= DOCUMENT_MAX_BYTES as u64).then_some(())?;
+        let text = std::fs::read(path).ok()?;
+        let kept_for = None;
+        Some(FetchedDocument { text, kept_for })
+    }
 }
 
 async fn read_file(path: &Path) -> Result<FetchedDocument, String> {

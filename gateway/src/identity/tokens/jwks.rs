@@ -49,8 +49,21 @@ struct LastFetch {
 
 struct KnownKeys {
     keys: Vec<VerifyingKey>,
+    /// All of the document, as it was written.
+    listed: Vec<Value>,
     fetched: Instant,
     kept_for: Duration,
+}
+
+/// What has changed in a file of keys since it was read last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum KeyFileChange {
+    /// Nothing, or the keys are in no file, or the file cannot be read.
+    Unchanged,
+    /// It has every key that it had, and others.
+    Added,
+    /// A key that it had is no longer there as it was.
+    Removed,
 }
 
 /// One key, with the algorithms that its type and its publisher allow.
@@ -93,6 +106,24 @@ impl IssuerKeys {
         self.refresh().await;
         let known = self.usable().ok_or(TokenFault::KeysUnavailable)?;
         known.find(id, algorithm).ok_or(TokenFault::Key)
+    }
+
+    /// Returns what has changed in the file of the keys, if they are in one.
+    pub(super) fn file_change(&self) -> KeyFileChange {
+        let now = self.place.read_now();
+        let now = now.and_then(|document| KnownKeys::read(&document).ok());
+        let (Some(before), Some(now)) = (self.known.load_full(), now) else {
+            return KeyFileChange::Unchanged;
+        };
+        if before.listed == now.listed {
+            return KeyFileChange::Unchanged;
+        }
+        let issuer = &self.issuer;
+        tracing::info!(issuer, "the file with the keys of an issuer has changed");
+        match before.listed.iter().all(|key| now.listed.contains(key)) {
+            true => KeyFileChange::Added,
+            false => KeyFileChange::Removed,
+        }
     }
 
     /// Returns the keys, unless they are too old to be believed.
@@ -153,7 +184,9 @@ impl KnownKeys {
     fn read(fetched: &FetchedDocument) -> Result<Self, String> {
         let list: KeyList = serde_json::from_slice(&fetched.text)
             .map_err(|_| "the answer is not a JWKS: it has no list `keys`".to_owned())?;
-        let keys = list.keys.into_iter().take(KEYS_MAX);
+        let mut listed = list.keys;
+        listed.truncate(KEYS_MAX);
+        let keys = listed.iter().cloned();
         let keys: Vec<_> = keys.filter_map(VerifyingKey::read).collect();
         if keys.is_empty() {
             return Err("the JWKS has no key for RS256, PS256, ES256 or EdDSA".to_owned());
@@ -161,6 +194,7 @@ impl KnownKeys {
         let kept_for = fetched.kept_for.unwrap_or(KEPT_USUALLY);
         Ok(Self {
             keys,
+            listed,
             fetched: Instant::now(),
             kept_for: kept_for.clamp(KEPT_MIN, KEPT_MAX),
         })

@@ -504,6 +504,33 @@ async fn an_issuer_that_is_no_longer_trusted_ends_its_callers() {
     );
 }
 
+/// A key that was taken out of a file is trusted no more after a reload, and another one is trusted at once.
+#[tokio::test]
+async fn keys_in_a_file_are_those_of_the_last_reload() {
+    let (old, new) = (TestIssuer::new(), TestIssuer::new());
+    let (identities, folder) = trusting(&old);
+    let reload = |keys: &str| {
+        std::fs::write(folder.path().join("keys.json"), keys).expect("written");
+        let section = IdentityConfig {
+            issuers: vec![config("file:keys.json".into())],
+            ..IdentityConfig::default()
+        };
+        identities.configure(&section, folder.path());
+    };
+    let (token, path) = (old.token(|_, _| {}), "/mcp/desk");
+    let caller = resolve(&identities, &token, path).await.expect("valid");
+    for unchanged in [&*old.jwks(), "{"] {
+        reload(unchanged);
+        resolve(&identities, &token, path).await.expect("valid");
+        assert!(!caller.revoked().is_cancelled());
+    }
+    reload(&new.jwks());
+    assert!(caller.revoked().is_cancelled());
+    assert!(resolve(&identities, &token, path).await.is_err());
+    let renewed = resolve(&identities, &new.token(|_, _| {}), path).await;
+    renewed.expect("valid");
+}
+
 /// A stream ends with its token; a call that its token began goes on, since the client renews that.
 #[tokio::test]
 async fn what_is_open_ends_with_the_token_and_what_was_begun_does_not() {
