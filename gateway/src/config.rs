@@ -2,6 +2,7 @@
 
 pub mod access;
 mod compiled;
+mod fault_path;
 mod issuers;
 mod kept;
 mod ledger_place;

@@ -638,5 +638,5 @@ fn a_plugin_of_tools_is_named_like_its_crate() {
         (&about["name"], &about["adapters"]),
         (&json!("weir-plugin-sdk"), &json!([]))
     );
-    assert_eq!(WeirPlugin::tools().len(), 23);
+    assert_eq!(WeirPlugin::tools().len(), 24);
 }

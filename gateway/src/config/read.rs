@@ -9,8 +9,9 @@ use weir_plugin_host::{INSTANCES_MAX, signature::is_public_key};
 use weir_schema::client::ClientProfile;
 
 use super::{
-    ConfigLines, FoldersConfig, GatewayConfig, issuers, ledger_place, plugins, sign_in,
-    state_store, traces,
+    ConfigLines, FoldersConfig, GatewayConfig,
+    fault_path::{at_fault, first_line, without},
+    issuers, ledger_place, plugins, sign_in, state_store, traces,
     words::{self, KeyFault},
 };
 
@@ -448,11 +449,6 @@ fn syntax(file: &str, text: &str, error: &toml::de::Error) -> FileProblem {
         .hint("see docs/configuration.md for how each key is written")
 }
 
-/// Returns the message without the quoted source, which may hold a secret.
-fn first_line(error: &toml::de::Error) -> &str {
-    error.message().lines().next().unwrap_or_default()
-}
-
 fn value_fault(place: &str, error: &toml::de::Error) -> KeyFault {
     let key = place.rsplit('/').next().unwrap_or_default();
     words::parse_fault(
@@ -460,62 +456,6 @@ fn value_fault(place: &str, error: &toml::de::Error) -> KeyFault {
         key,
         u64::from(AT_LEAST_ONE.contains(&place)),
     )
-}
-
-/// Returns the way to the value that an error is about: the one without which there would be another error, or none.
-fn at_fault<T: DeserializeOwned>(value: &Value, error: &toml::de::Error) -> Vec<String> {
-    let mut path: Vec<String> = Vec::new();
-    loop {
-        let inner = path.iter().try_fold(value, |value, key| part(value, key));
-        let keys: Vec<String> = match inner {
-            Some(Value::Table(table)) => table.keys().cloned().collect(),
-            Some(Value::Array(items)) => (0..items.len()).map(|it| it.to_string()).collect(),
-            _ => Vec::new(),
-        };
-        let after = |key: &String| {
-            let path = [&path[..], std::slice::from_ref(key)].concat();
-            match without(value, &path)?.try_into::<T>() {
-                Ok(_) => Some(0),
-                Err(other) if first_line(&other) == first_line(error) => None,
-                // A key that must be there is at fault only where no other is; last what says which keys there are.
-                Err(other) if first_line(&other).starts_with("missing field ") => {
-                    Some(1 + u8::from(key == "kind"))
-                }
-                Err(_) => Some(0),
-            }
-        };
-        let found = keys
-            .iter()
-            .filter_map(|key| Some((after(key)?, key.clone())))
-            .min();
-        let Some((_, key)) = found else { return path };
-        path.push(key);
-    }
-}
-
-/// Returns what a table has under a key, or a list at an index.
-fn part<'v>(value: &'v Value, key: &str) -> Option<&'v Value> {
-    match value {
-        Value::Array(items) => items.get(key.parse::<usize>().ok()?),
-        value => value.get(key),
-    }
-}
-
-/// Returns the value without the part at `path`; `None` if there is nothing to take out.
-fn without(value: &Value, path: &[String]) -> Option<Value> {
-    let (last, within) = path.split_last()?;
-    let mut value = value.clone();
-    let around = within
-        .iter()
-        .try_fold(&mut value, |value, key| match value {
-            Value::Array(items) => items.get_mut(key.parse::<usize>().ok()?),
-            value => value.get_mut(key),
-        })?;
-    match around {
-        Value::Array(items) => drop(items.remove(last.parse().ok()?)),
-        around => drop(around.as_table_mut()?.remove(last)?),
-    }
-    Some(value)
 }
 
 #[cfg(test)]

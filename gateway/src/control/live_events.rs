@@ -28,12 +28,12 @@ const INTERVAL: Duration = Duration::from_secs(1);
 #[derive(Default)]
 pub(crate) struct LiveWatch {
     /// The oldest first.
-    streams: Mutex<Vec<Arc<OpenStream>>>,
+    streams: Mutex<Vec<Arc<AdminStream>>>,
     is_looking: Mutex<bool>,
 }
 
 /// A stream that has a place.
-struct OpenStream {
+struct AdminStream {
     /// The id of the admin key whose stream it is.
     admin: String,
     displaced: CancellationToken,
@@ -46,7 +46,7 @@ pub struct EventSubscription {
     pub calls: Option<broadcast::Receiver<LiveEvent>>,
     /// It is cancelled when the stream has to give its place to that of another admin.
     pub displaced: CancellationToken,
-    stream: Arc<OpenStream>,
+    stream: Arc<AdminStream>,
     control: Arc<ControlPlane>,
 }
 
@@ -73,7 +73,7 @@ struct NoMore {}
 impl LiveWatch {
     /// Gives a place to a stream of this admin. Where none is free, the admin with the most streams loses the oldest, if the
     /// newcomer then has no more than are left; otherwise the answer is `None`.
-    fn enter(&self, admin: &str) -> Option<Arc<OpenStream>> {
+    fn enter(&self, admin: &str) -> Option<Arc<AdminStream>> {
         let mut streams = self.streams.lock();
         let count = |admin: &str| streams.iter().filter(|open| open.admin == admin).count();
         if streams.len() >= STREAMS_MAX {
@@ -85,7 +85,7 @@ impl LiveWatch {
             }
             streams.remove(place).displaced.cancel();
         }
-        let stream = Arc::new(OpenStream {
+        let stream = Arc::new(AdminStream {
             admin: admin.to_owned(),
             displaced: CancellationToken::new(),
         });
@@ -93,7 +93,7 @@ impl LiveWatch {
         Some(stream)
     }
 
-    fn leave(&self, stream: &Arc<OpenStream>) {
+    fn leave(&self, stream: &Arc<AdminStream>) {
         let mut streams = self.streams.lock();
         streams.retain(|open| !Arc::ptr_eq(open, stream));
     }

@@ -1,5 +1,6 @@
 //! XLSX and ODS: one sheet of a workbook as a table of text.
 
+mod column_notes;
 mod drawings;
 mod error_cells;
 mod extent;
@@ -19,12 +20,12 @@ use weir_plugin_sdk::shape::SourcePart;
 use weir_plugin_sdk::value::is_date;
 
 use crate::header::{COLUMNS_MAX, names};
-use crate::infer::looks_otherwise;
 use crate::scan::{is_header, no_header};
 use crate::settings::{SheetFormat, SheetSettings};
 use crate::stream::{RowFlow, read_pieces};
 use crate::table::{OwnedRow, SheetTable};
 
+use column_notes::{note_clocks, note_long, note_textual};
 use unknown_errors::UnknownErrors;
 
 pub(crate) use time::as_published_before;
@@ -429,47 +430,6 @@ fn table(settings: &SheetSettings, range: &Range<Data>) -> Result<SheetTable, Er
         ));
     }
     Ok(table)
-}
-
-/// Notes columns of whole numbers with more than the 15 digits that numbers of a workbook have.
-fn note_long(has_long: &mut [bool], cells: &[Data], left: usize) {
-    for (column, cell) in cells.iter().enumerate() {
-        let number = match cell {
-            Data::Float(number) => *number,
-            Data::Int(integer) => *integer as f64,
-            _ => continue,
-        };
-        if number.abs() >= 1e15
-            && rounded(number) != number
-            && let Some(long) = has_long.get_mut(left + column)
-        {
-            *long = true;
-        }
-    }
-}
-
-/// Notes columns of text: a text cell that would read as something else was made text on purpose, such as `007` or a
-/// number with an apostrophe.
-fn note_textual(textual: &mut [bool], cells: &[Data], left: usize) {
-    for (column, cell) in cells.iter().enumerate() {
-        if let Data::String(text) = cell
-            && looks_otherwise(text)
-            && let Some(textual) = textual.get_mut(left + column)
-        {
-            *textual = true;
-        }
-    }
-}
-
-/// Notes columns with times of day or durations.
-fn note_clocks(clocks: &mut [bool], cells: &[Data], left: usize) {
-    for (column, cell) in cells.iter().enumerate() {
-        if matches!(cell, Data::DurationIso(_))
-            && let Some(clocks) = clocks.get_mut(left + column)
-        {
-            *clocks = true;
-        }
-    }
 }
 
 fn text_of(cell: &Data) -> String {
