@@ -32,10 +32,13 @@ const ARRIVAL_MAX: Duration = Duration::from_secs(30);
 /// For pieces of large bodies.
 static TURNS: LazyLock<Semaphore> = LazyLock::new(weir_admission::long_work_turns);
 
-/// The pace at which refused bodies are read, all of them together: a pause after so many bytes.
+/// The refused bodies that are read on at once. What clients have sent of others is the kernel's to hold, which slows all
+/// connections down where that is much: they are closed.
+static DRAINS: Semaphore = Semaphore::const_new(16);
+/// The pace at which these are read, all of them together: a pause after so many bytes.
 const DRAINED_BYTES: usize = 256 << 10;
 const DRAIN_PAUSE: Duration = Duration::from_millis(4);
-static DRAINING: Semaphore = Semaphore::const_new(1);
+static PAUSES: Semaphore = Semaphore::const_new(1);
 
 /// The bounds for reading a body.
 pub(super) struct BodyAllowance<'a> {
@@ -288,9 +291,12 @@ async fn next_in_turn<B: HttpBody + Unpin>(
     body.frame().await
 }
 
-/// Reads on for a moment: a client that is still sending would see a reset connection instead of the answer. All refused bodies
-/// together are read at a bounded pace, so that a caller that sends many of them takes no processor from the calls of others.
+/// Reads on for a moment: a client that is still sending would see a reset connection instead of the answer. So many refused
+/// bodies are read at once, and at such a pace, that a caller which sends many of them takes little from the calls of others.
 async fn drain(body: Body, bytes_max: usize) {
+    let Ok(_drain) = DRAINS.try_acquire() else {
+        return;
+    };
     let mut rest = Limited::new(body, bytes_max.saturating_mul(4));
     let read = async {
         let mut bytes = 0;
@@ -298,7 +304,7 @@ async fn drain(body: Body, bytes_max: usize) {
             bytes += frame.data_ref().map_or(0, Bytes::len);
             if bytes >= DRAINED_BYTES {
                 bytes = 0;
-                let _turn = DRAINING.acquire().await;
+                let _turn = PAUSES.acquire().await;
                 time::sleep(DRAIN_PAUSE).await;
             }
         }
