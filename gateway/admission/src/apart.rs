@@ -34,14 +34,7 @@ pub fn long_work_turns() -> Semaphore {
 /// this.
 pub fn run_soon() {
     #[cfg(target_os = "linux")]
-    linux::set_slice(linux::SHORT_SLICE_NS, linux::StartedThreads::AsUsual);
-}
-
-/// Makes the scheduler give shorter turns to this thread and to all that it starts, programs too, so that none of them keeps the
-/// others waiting for long. Their share of the processors stays as it is.
-pub fn take_short_turns() {
-    #[cfg(target_os = "linux")]
-    linux::set_slice(linux::CHILD_SLICE_NS, linux::StartedThreads::Likewise);
+    linux::set_slice(linux::SHORT_SLICE_NS);
 }
 
 /// Makes the scheduler prefer all other threads to this one. It cannot be undone without privileges.
@@ -54,7 +47,7 @@ pub fn give_way() -> io::Result<()> {
     {
         rustix::process::nice(GIVES_WAY)?;
         GIVES_WAY_HERE.set(true);
-        linux::set_slice(linux::LONG_SLICE_NS, linux::StartedThreads::AsUsual);
+        linux::set_slice(linux::LONG_SLICE_NS);
     }
     Ok(())
 }
@@ -130,15 +123,6 @@ mod linux {
     /// of processors. A thread that wakes takes the core from one with a longer slice.
     pub(super) const LONG_SLICE_NS: u64 = 20_000_000;
     pub(super) const SHORT_SLICE_NS: u64 = 400_000;
-    /// That of other people's programs, which give way to threads that answer.
-    pub(super) const CHILD_SLICE_NS: u64 = 600_000;
-
-    /// The time slices of the threads and processes that a thread starts.
-    #[derive(Clone, Copy, PartialEq)]
-    pub(super) enum StartedThreads {
-        AsUsual,
-        Likewise,
-    }
 
     /// Returns the policy of this thread.
     #[expect(
@@ -150,22 +134,9 @@ mod linux {
         unsafe { libc::syscall(libc::SYS_sched_getscheduler, 0) }
     }
 
-    /// Returns the time slice of this thread, if it has one of its own.
-    #[cfg(test)]
-    #[expect(unsafe_code, reason = "no safe crate has this call")]
-    pub(super) fn slice() -> Option<u64> {
-        let mut attributes = std::mem::MaybeUninit::<libc::sched_attr>::zeroed();
-        let size = size_of::<libc::sched_attr>() as u32;
-        // SAFETY: the kernel writes no more than `size` bytes, and any bytes are such attributes.
-        unsafe {
-            let read = libc::syscall(libc::SYS_sched_getattr, 0, attributes.as_mut_ptr(), size, 0);
-            (read == 0).then(|| attributes.assume_init().sched_runtime)
-        }
-    }
-
     /// Asks the scheduler for a time slice. Kernels before 6.12 have none of single threads, and take this as it is.
     #[expect(unsafe_code, reason = "no safe crate has these calls")]
-    pub(super) fn set_slice(slice_ns: u64, started: StartedThreads) {
+    pub(super) fn set_slice(slice_ns: u64) {
         let Ok(niceness) = getpriority_process(None) else {
             return;
         };
@@ -173,14 +144,10 @@ mod linux {
         if policy() != i64::from(libc::SCHED_OTHER) || niceness < 0 {
             return;
         }
-        let flags = match started {
-            StartedThreads::AsUsual => libc::SCHED_FLAG_RESET_ON_FORK,
-            StartedThreads::Likewise => 0,
-        };
         let attributes = libc::sched_attr {
             size: size_of::<libc::sched_attr>() as u32,
             sched_policy: libc::SCHED_OTHER as u32,
-            sched_flags: flags as u64,
+            sched_flags: libc::SCHED_FLAG_RESET_ON_FORK as u64,
             sched_nice: niceness,
             sched_priority: 0,
             sched_runtime: slice_ns,
@@ -278,21 +245,6 @@ mod tests {
         let here = thread::current().id();
         assert_eq!(ApartTurn(None).run(|| thread::current().id()), here);
         assert!(catch_unwind(|| ApartTurn(None).run(|| -> u8 { panic!() })).is_err());
-    }
-
-    #[cfg(target_os = "linux")]
-    #[test]
-    fn short_turns_are_passed_on() {
-        let slice = || linux::slice().expect("the kernel knows this thread");
-        let usual = thread::spawn(slice).join().expect("it ends");
-        let short = thread::spawn(move || {
-            take_short_turns();
-            (slice(), thread::spawn(slice).join())
-        });
-        let (own, started) = short.join().expect("it ends");
-        assert_eq!(started.expect("it ends"), own);
-        // Kernels before 6.12 have no slices of single threads.
-        assert!(own == linux::CHILD_SLICE_NS || own == usual, "{own}");
     }
 
     /// Both kinds of threads have slices of their own, and neither gives them on.

@@ -5,8 +5,6 @@ mod apart;
 mod backoff;
 mod turns;
 
-pub use apart::{
-    ApartTurn, LARGE_BYTES, give_way, long_work_turns, run_blocking, run_soon, take_short_turns,
-};
+pub use apart::{ApartTurn, LARGE_BYTES, give_way, long_work_turns, run_blocking, run_soon};
 pub use backoff::{AttemptOutcome, BackedOff, CallAttempt, FailureBackoff};
 pub use turns::{ConcurrencyLimiter, ConcurrencyPermit, OverloadError, WAIT};

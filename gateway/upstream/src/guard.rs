@@ -31,7 +31,6 @@ pub fn guard(command: &[OsString], kept: &KeptFiles) -> ExitCode {
     let Some((program, arguments)) = command.split_first() else {
         return ExitCode::from(64);
     };
-    weir_admission::take_short_turns();
     // Before any other thread: each begins with what its maker may do.
     let variables = match sandbox::restrict(kept) {
         Ok(variables) => variables,
