@@ -87,34 +87,34 @@ rules! {
         "long blocks of base64 in a title or description"
         "no reader can check it: write it out, or remove it"
     LOOKALIKE_LETTERS "lookalike-letters" Warning
-        "words of Latin letters with Cyrillic ones among them that look the same"
+        "words in Latin letters with Cyrillic letters among them that look the same"
         "write the word in one script"
     SCHEMA_ROOT "schema-root" Error
-        "an input whose root is not an object, or has oneOf, anyOf or allOf: some models' interfaces refuse every tool for it"
+        "an input whose root is not an object, or has oneOf, anyOf or allOf: some models' interfaces refuse every tool because of it"
         "make the root a plain object; alternatives may be nested in it"
     OUTPUT_ROOT "output-root" Error
         "an output schema whose root is not an object: some clients drop the whole list"
         "wrap it: an object with one property that holds it"
     SCHEMA_REFERENCE "schema-reference" Error
-        "references that lead out of the schema"
+        "references that lead outside the schema"
         "put what is meant under $defs"
     SCHEMA_DIALECT "schema-dialect" Warning
-        "schemas of another dialect than 2020-12, which strict clients refuse"
+        "schemas in a dialect other than 2020-12, which strict clients refuse"
         "drop $schema, or use https://json-schema.org/draft/2020-12/schema"
     PATTERN_DIALECT "pattern-dialect" Warning
-        "patterns that are not of JSON Schema, such as `(?i)abc`: clients refuse the schema, or read it otherwise"
+        "patterns that JSON Schema does not have, such as `(?i)abc`: clients refuse the schema, or read it differently"
         "write [Aa]; a JSON Schema pattern has no (?i), (?x), (?P<name>), \\A or \\z, and no backslash where none is needed, as in \\- and \\_"
     LIST_ITEMS "list-items" Warning
         "lists that do not say what is in them, which some clients refuse"
         "add items"
     PARAMETER_NAME "parameter-name" Error
-        "parameters of other names than 1 to 64 of A-Z, a-z, 0-9, '_', '.' and '-': some models' interfaces refuse every tool for it"
+        "parameters whose names are not 1 to 64 of A-Z, a-z, 0-9, '_', '.' and '-': some models' interfaces refuse every tool because of one"
         "rename the field; the source's own name can stay under `column:`"
     PARAMETER_KEYWORD "parameter-keyword" Warning
-        "parameters that are named like a word of Python (from, class), or that hold '-' or '.' or begin with a digit: clients that make a function of each tool drop the tool, or the whole server"
+        "parameters that are named like a word of Python (from, class), contain '-' or '.', or begin with a digit: clients that make a function of each tool drop the tool, or the whole server"
         "rename the field; the source's own name can stay under `column:` or `param:`"
     FORMAT_EMAIL "format-email" Info
-        "texts of `format: email`: clients in Python need a further package for it, and some cannot be used without"
+        "texts of `format: email`: clients in Python need another package for it, and some cannot be used without that package"
         "nothing, where your clients are known to read it; else `type: text` with a pattern"
     NAME_INVALID "name-invalid" Error
         "tool names that are not 1 to 64 of A-Z, a-z, 0-9, '_' and '-': some clients drop the whole list"
@@ -126,7 +126,7 @@ rules! {
         "tool names that do not say what is done to what"
         "use a verb and a noun, such as list_tickets"
     NAMES_ALIKE "names-alike" Warning
-        "two tools whose names differ in case or separators alone"
+        "two tools whose names differ only in case or separators"
         "name what differs"
     MANY_TOOLS "many-tools" Warning
         "lists of more than 128 tools, which some clients refuse"
@@ -135,7 +135,7 @@ rules! {
         "tools without a description"
         "say in one sentence what comes back for which input"
     DESCRIPTION_REPEATS "description-repeats-name" Warning
-        "descriptions that only say the name again"
+        "descriptions that only repeat the name"
         "say in one sentence what comes back for which input"
     DESCRIPTION_SHORT "description-short" Warning
         "descriptions of fewer than four words"
@@ -153,7 +153,7 @@ rules! {
         "reading tools that do not say what comes back"
         "begin with Returns or Lists, and what"
     IMPLEMENTATION_WORD "implementation-word" Warning
-        "words about how it is built (API, endpoint, SQL, backend), unless they are what the tool is about"
+        "words about how the tool is built (API, endpoint, SQL, backend), unless they are what it is about"
         "say what it does for the reader; how it does it will change"
     VERSION_WORD "version-word" Warning
         "versions in names and descriptions"
@@ -162,7 +162,7 @@ rules! {
         "parameters that nothing explains: neither a description nor a list of values"
         "say what it is, in which unit or form, with an example"
     PARAMETER_REPEATS "parameter-repeats-name" Info
-        "descriptions of parameters that only say the name again"
+        "descriptions of parameters that only repeat the name"
         "say what it is, in which unit or form, with an example"
     ENUM_IN_PROSE "enum-in-prose" Warning
         "allowed values listed in the description of a parameter that has no enum"
@@ -277,8 +277,9 @@ pub fn to_json(findings: &[LintFinding]) -> Value {
 pub fn page() -> String {
     let mut page = String::from(
         "# Lint\n\nGenerated from `contracts/src/lint.rs`; `WEIR_BLESS=1 cargo test` writes it anew.\n\n\
-         How well a model can read a list of tools, and whether it contains text that no person sees. Rules about wording know\n\
-         English words and find nothing in other languages. `{findings: [{tool?, field?, rule, level, message, hint}]}`.\n\n\
+         Lint checks how well a model can read a list of tools, and whether the list contains text that no person sees. Rules about\n\
+         wording know English words and find nothing in other languages. The result is\n\
+         `{findings: [{tool?, field?, rule, level, message, hint}]}`.\n\n\
          | rule | level | finds | what to do |\n|---|---|---|---|\n",
     );
     for rule in RULES {
