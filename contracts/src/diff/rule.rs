@@ -30,7 +30,7 @@ tool_rules! {
     AnnotationRiskier "annotation-riskier" Breaking "readOnlyHint or idempotentHint true → false, destructiveHint false → true: clients approve by them";
     AnnotationSafer "annotation-safer" Compatible "the reverse";
     OpenWorldChanged "open-world-changed" Review "openWorldHint";
-    AnnotationStated "annotation-stated" Cosmetic "a hint is stated that would be taken anyway, or is no longer stated";
+    AnnotationStated "annotation-stated" Cosmetic "a hint is stated that would be assumed anyway, or is no longer stated";
     AnnotationOther "annotation-other-changed" Cosmetic "a member of annotations beside the four hints, such as title";
     IconsChanged "tool-icons-changed" Cosmetic "icons of a tool";
     MetaChanged "tool-meta-changed" Review "`_meta` of a tool: what a client shows beside it";
@@ -44,12 +44,12 @@ tool_rules! {
     ColumnChanged "binding-column-changed" Review "an argument goes to another column";
     MatchChanged "binding-match-changed" Review "an argument is compared in another way";
     ParamChanged "binding-param-changed" Review "an argument goes to another parameter";
-    DestinationChanged "binding-destination-changed" Review "an argument is now a condition, a value or a parameter, and was another of these";
+    DestinationChanged "binding-destination-changed" Review "an argument is now a condition, a value or a parameter, and was another of these before";
     BoundFieldAdded "bound-field-added" Review "a further field is bound to the caller or a constant: fewer rows are reached, or other values written";
     BoundFieldChanged "bound-field-changed" Breaking "a field bound to the caller or a constant takes its value from elsewhere or goes elsewhere: other rows are reached";
     BoundFieldRemoved "bound-field-removed" Breaking "a field is no longer bound to the caller or a constant: more rows are reached";
     FormChanged "binding-form-changed" Review "the source is given a value in another form";
-    IncludeAdded "include-added" Review "a lookup answers a related record where asked for: records of another collection leave by it";
+    IncludeAdded "include-added" Review "a lookup answers a related record on request: records of another collection leave through it";
     IncludeChanged "include-changed" Review "a related record is found by other columns, or in another collection";
     IncludeRemoved "include-removed" Breaking "a related record can no longer be asked for";
     OrderByChanged "order-by-changed" Review "the order of the records";
@@ -60,10 +60,10 @@ tool_rules! {
     TimeoutChanged "timeout-changed" Identical "operational: recorded, no change of the contract";
     AdapterChanged "adapter-changed" Review "another adapter";
     SettingsChanged "settings-changed" Review "connection, table, path, query text or another setting";
-    StatementChanged "statement-changed" Breaking "the text of a statement that writes, or how many rows it may change: other data are written";
+    StatementChanged "statement-changed" Breaking "the text of a statement that writes, or how many rows it may change: other data is written";
     KeyChanged "key-changed" Review "which columns tell records apart";
     TimezoneChanged "timezone-changed" Review "the zone that zoneless times are read in";
-    MisfitsChanged "misfits-changed" Review "what becomes of cells that are no values of their column, or which texts stand for an empty one";
+    MisfitsChanged "misfits-changed" Review "what becomes of cells that are not values of their column, or which texts stand for an empty one";
     WriteAllowed "write-allowed" Review "a collection may be written";
     WriteForbidden "write-forbidden" Compatible "a collection may no longer be written";
     AuditLoosened "audit-loosened" Review "further arguments are kept in clear by the audit";
@@ -71,17 +71,17 @@ tool_rules! {
     ApprovalAdded "approval-added" Review "a person approves each call of a tool before it runs";
     ApprovalDropped "approval-dropped" Review "no person approves the calls of a tool any more";
     PublishedWidened "published-widened" Review "further columns may leave the source";
-    PublishedNarrowed "published-narrowed" Compatible "fewer columns may leave the source; what tools answer is compared by itself";
-    ShapeRecorded "shape-recorded" Identical "the recorded shape; what callers see of it is compared by itself";
+    PublishedNarrowed "published-narrowed" Compatible "fewer columns may leave the source; what tools answer is compared separately";
+    ShapeRecorded "shape-recorded" Identical "the recorded shape; what callers see of it is compared separately";
     ItemAdded "item-added" Compatible "a prompt, resource or resource template was added";
     ItemRemoved "item-removed" Breaking "a prompt, resource or resource template was removed";
-    ItemTextChanged "item-text-changed" Cosmetic "title, description, name of a resource, or texts about an argument of a prompt";
-    ItemChanged "item-changed" Review "what else is listed of a prompt, resource or resource template, or where its requests go";
+    ItemTextChanged "item-text-changed" Cosmetic "title, description, name of a resource, or the texts of a prompt's argument";
+    ItemChanged "item-changed" Review "what else is listed about a prompt, resource or resource template, or where its requests go";
     PromptArgumentAdded "prompt-argument-added" Compatible "an argument of a prompt that may be absent was added";
-    PromptArgumentRequired "prompt-argument-required" Breaking "an argument of a prompt has to be there";
+    PromptArgumentRequired "prompt-argument-required" Breaking "an argument of a prompt is now required";
     PromptArgumentRemoved "prompt-argument-removed" Breaking "an argument of a prompt was removed";
     ContractRenamed "contract-renamed" Breaking "the contract's name, which is also its endpoint";
-    DefinitionsChanged "definitions-changed" Cosmetic "what the maker of the tools says of them, in words or members that no client sees";
+    DefinitionsChanged "definitions-changed" Cosmetic "what the maker of the tools says about them, in words or members that no client sees";
     ContractTextChanged "contract-text-changed" Cosmetic "title, description or instructions of the contract";
 }
 
@@ -99,12 +99,12 @@ impl ToolRule {
 pub fn page() -> String {
     let mut page = String::from(
         "# Contract changes\n\nGenerated from `contracts/src/diff/rule.rs` and `contracts/schema/src/compare/rule.rs`; `WEIR_BLESS=1 cargo test` writes it anew.\n\n\
-         An input breaks when arguments that were valid are so no longer, an output when a result may come that was not\n\
-         valid before. A change is as bad as its worst item: `identical`, `cosmetic` and `compatible` go live, `review` is\n\
-         held until an editor publishes it, `breaking` and `undecided` until an operator does. `undecided` means that no rule\n\
-         says what the change does; it counts as breaking, and is called `breaking` where a witness was found: arguments valid\n\
-         before and not after, or a result valid after and not before.\n\n\
-         Breaking or undecided is a major version, compatible or review a minor one, cosmetic a patch.\n\n\
+         A change of an input breaks callers if arguments that were valid no longer are. A change of an output breaks them if a\n\
+         result is possible that was not valid before. A change is as bad as its worst item: `identical`, `cosmetic` and\n\
+         `compatible` go live, `review` is held until an editor publishes it, `breaking` and `undecided` until an operator does.\n\n\
+         `undecided` means that no rule says what the change does, and it counts as breaking. It is called `breaking` if a\n\
+         witness was found: arguments that are valid before and not after, or a result that is valid after and not before.\n\n\
+         A breaking or undecided change makes a major version, a compatible or review change a minor one, a cosmetic change a patch.\n\n\
          ## Schemas\n\n| rule | class | change |\n|---|---|---|\n",
     );
     for side in [SchemaSide::Input, SchemaSide::Output] {

@@ -79,7 +79,7 @@ macro_rules! schema_rules {
 schema_rules! {
     OrderChanged "order-changed" Identical Identical "order of properties, required or enum, a `$ref` inlined, another spelling of the same";
     TextChanged "text-changed" Cosmetic Cosmetic "description, title, help, examples";
-    DefaultChanged "default-changed" Review Cosmetic "a default added, removed or changed; it is put in where the argument is absent";
+    DefaultChanged "default-changed" Review Cosmetic "a default added, removed or changed; it is used where the argument is absent";
     AnnotationChanged "annotation-changed" Review Review "readOnly, writeOnly, content… or an `x-` keyword";
     PropertyAdded "property-added" Compatible Breaking "an optional property that the object did not allow before";
     PropertyNamed "property-named" Compatible Compatible "an optional property of an open object, any value as before";
@@ -103,7 +103,7 @@ schema_rules! {
     EnumRemoved "enum-removed" Compatible Breaking "any value of the type where an enum or const was";
     Tightened "tightened" Breaking Compatible "a bound introduced or moved inwards: minimum, maximum, multipleOf, lengths, counts, uniqueItems";
     Relaxed "relaxed" Compatible Breaking "a bound dropped or moved outwards";
-    StepChanged "step-changed" Breaking Breaking "a multipleOf that neither divides the other";
+    StepChanged "step-changed" Breaking Breaking "a multipleOf was changed, and neither value divides the other";
     PatternAdded "pattern-added" Breaking Compatible "a pattern";
     PatternRemoved "pattern-removed" Compatible Breaking "no pattern any more";
     PatternChanged "pattern-changed" Undecided Undecided "another pattern";
@@ -113,7 +113,7 @@ schema_rules! {
     ObjectClosed "object-closed" Breaking Compatible "further properties are no longer allowed";
     ObjectOpened "object-opened" Compatible Breaking "further properties are allowed";
     ArmAdded "union-arm-added" Compatible Breaking "a further alternative of anyOf or oneOf";
-    ArmRemoved "union-arm-removed" Breaking Compatible "an alternative less of anyOf or oneOf";
+    ArmRemoved "union-arm-removed" Breaking Compatible "an alternative of anyOf or oneOf was removed";
     UnionAdded "union-added" Breaking Compatible "anyOf or oneOf beside other keywords";
     UnionRemoved "union-removed" Compatible Breaking "no anyOf or oneOf any more";
     UndecidedKeyword "keyword-undecided" Undecided Undecided "allOf, not, if/then/else, contains, dependent…, unevaluated…, patternProperties, an overlapping oneOf or an unknown keyword changed";
