@@ -87,10 +87,10 @@ const REASONS: [(&str, FailureCode, &str); 15] = [
 pub fn page() -> String {
     let mut page = String::from(
         "# Errors\n\nGenerated from `gateway/connections/src/code.rs` and `gateway/src/codes.rs`; `WEIR_BLESS=1 cargo test` writes it anew.\n\n\
-         A tool that ran or was refused answers a normal result with `isError: true` and `structuredContent`\n\
+         If a call fails or is refused, the tool answers a normal result with `isError: true` and `structuredContent`\n\
          `{code, call_id, message?, field?, reason?, errors?, retry_after_ms?, outcome?}`. A failed write has `outcome`:\n\
          `none` (nothing was written) or `unknown` (it may have been; look before you repeat). An unknown tool and a malformed\n\
-         request are JSON-RPC errors instead.\n\nWhere a tool is called by plain HTTP (`/rest/…`), the answer has the status of its code.\n\n| code | status | meaning | what to do |\n|---|---|---|---|\n",
+         request are JSON-RPC errors instead.\n\nIf a tool is called over plain HTTP (`/rest/…`), the answer has the status of its code.\n\n| code | status | meaning | what to do |\n|---|---|---|---|\n",
     );
     for row in &TABLE {
         page.push_str(&format!(
@@ -99,8 +99,8 @@ pub fn page() -> String {
         ));
     }
     page.push_str(
-        "\n## Reasons\n\n`reason` says more about some codes. Of invalid arguments it is one of [these](contract-format.md#invalid-arguments) too; of a plugin's\n\
-         own `tool_error` it is a word of the plugin.\n\n| reason | code | meaning |\n|---|---|---|\n",
+        "\n## Reasons\n\n`reason` says more about some codes. For invalid arguments it can also be one of [these](contract-format.md#invalid-arguments); for a plugin's\n\
+         own `tool_error` it is a word that the plugin chose.\n\n| reason | code | meaning |\n|---|---|---|\n",
     );
     for (reason, code, meaning) in REASONS {
         page.push_str(&format!(

@@ -79,7 +79,7 @@ pub const TABLE: [CodeEntry; 21] = [
         retry: RetryAdvice::Changed,
         nothing_changed: true,
         meaning: "The arguments do not meet the input schema, or the source refused a value.",
-        advice: "Repair the arguments from `errors` and call again.",
+        advice: "Correct the arguments as `errors` says, and call again.",
     },
     CodeEntry {
         code: FailureCode::NotFound,
@@ -111,7 +111,7 @@ pub const TABLE: [CodeEntry; 21] = [
         fault: ResponsibleParty::Caller,
         retry: RetryAdvice::Changed,
         nothing_changed: true,
-        meaning: "The source holds a record that collides with this one, or it moved on meanwhile.",
+        meaning: "The source holds a record that conflicts with this one, or the record changed meanwhile.",
         advice: "Read the record, then decide.",
     },
     CodeEntry {
@@ -123,7 +123,7 @@ pub const TABLE: [CodeEntry; 21] = [
         retry: RetryAdvice::Changed,
         // A service may have written before its answer turned out too large.
         nothing_changed: false,
-        meaning: "The request or the answer is larger than a connection or the source takes.",
+        meaning: "The request or the answer is larger than a connection or the source accepts.",
         advice: "Ask for fewer records or send less. Check `outcome` before repeating a write.",
     },
     CodeEntry {
@@ -244,7 +244,7 @@ pub const TABLE: [CodeEntry; 21] = [
         fault: ResponsibleParty::Plugin,
         retry: RetryAdvice::Once,
         nothing_changed: false,
-        meaning: "The adapter crashed or used up what it may use.",
+        meaning: "The adapter crashed or reached one of its limits.",
         advice: "One retry is reasonable; then report the call_id.",
     },
     CodeEntry {
@@ -255,7 +255,7 @@ pub const TABLE: [CodeEntry; 21] = [
         fault: ResponsibleParty::Source,
         retry: RetryAdvice::Never,
         nothing_changed: false,
-        meaning: "The source answered a value the contract does not allow; nothing of it is passed on.",
+        meaning: "The source answered a value that the contract does not allow; nothing is passed on.",
         advice: "Do not repeat; report the call_id.",
     },
     CodeEntry {
