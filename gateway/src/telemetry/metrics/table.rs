@@ -41,20 +41,20 @@ pub const KEPT_CALLS: MetricDescriptor = MetricDescriptor {
     name: "weir_kept_version_calls_total",
     kind: Counter,
     labels: &["contract", "version"],
-    help: "Calls of versions that are served beside the live one, those that are refused because the version has ended too.",
+    help: "Calls of versions that are served beside the live one, including those that are refused because the version has ended.",
 };
 pub const STATE_FAIL_OVERS: MetricDescriptor = MetricDescriptor {
     name: "weir_state_fail_overs_total",
     kind: Counter,
     labels: &[],
-    help: "Times that another server had the state than before, or one that knew less (one fail-over may be both): all was read \
-           again, and rights that had ended have ended there too where the state is in PostgreSQL.",
+    help: "Times that the state was found on another server, or on one that knew less (one fail-over may be both). \
+           Everything was read again; where the state is in PostgreSQL, rights that had ended were ended there too.",
 };
 pub const SUNSETS: MetricDescriptor = MetricDescriptor {
     name: "weir_kept_version_sunset_timestamp_seconds",
     kind: Gauge,
     labels: &["contract", "version"],
-    help: "When each version that is served beside the live one ends; a version that no date ends is left out.",
+    help: "When each version that is served beside the live one ends; a version without an end date is left out.",
 };
 pub const OPERATIONS: MetricDescriptor = MetricDescriptor {
     name: "mcp_server_operation_duration_seconds",
@@ -81,7 +81,7 @@ pub const ADAPTERS: MetricDescriptor = MetricDescriptor {
     name: "weir_adapter_seconds",
     kind: Histogram(OPERATION),
     labels: &["adapter"],
-    help: "Time of calls in the adapter, its source included.",
+    help: "Time of calls in the adapter, including its source.",
 };
 pub const INVALID: MetricDescriptor = MetricDescriptor {
     name: "weir_invalid_arguments_total",
@@ -113,7 +113,7 @@ pub const LEDGER_TRIPS: MetricDescriptor = MetricDescriptor {
     name: "weir_ledger_trips_total",
     kind: Counter,
     labels: &["result"],
-    help: "Requests to the ledger of rates, each for many agents and tools: `answered`, or `failed`. None where a process counts by itself (docs/cluster.md).",
+    help: "Requests to the ledger of rates, each for many agents and tools: `answered`, or `failed`. There are none if a process counts alone (docs/cluster.md).",
 };
 pub const LEDGER_SECONDS: MetricDescriptor = MetricDescriptor {
     name: "weir_ledger_seconds_total",
@@ -131,7 +131,7 @@ pub const LEDGER_AWAY: MetricDescriptor = MetricDescriptor {
     name: "weir_ledger_away",
     kind: Gauge,
     labels: &[],
-    help: "1 while the ledger of rates is not reached. The node lets its part of each rate pass meanwhile.",
+    help: "1 while the ledger of rates cannot be reached. The node lets its part of each rate pass meanwhile.",
 };
 pub const LEDGER_OUTAGES: MetricDescriptor = MetricDescriptor {
     name: "weir_ledger_outages_total",
@@ -143,7 +143,7 @@ pub const LEDGER_NODES: MetricDescriptor = MetricDescriptor {
     name: "weir_ledger_nodes",
     kind: Gauge,
     labels: &[],
-    help: "The nodes that share the rates, as this one knows them; 0 where a process counts by itself.",
+    help: "The nodes that share the rates, as this one knows them; 0 if a process counts alone.",
 };
 pub const RPC_ERRORS: MetricDescriptor = MetricDescriptor {
     name: "weir_rpc_errors_total",
@@ -173,7 +173,7 @@ pub const TASKS: MetricDescriptor = MetricDescriptor {
     name: "weir_tasks",
     kind: Gauge,
     labels: &[],
-    help: "Calls that went on after their request was answered, and are kept: for an hour, ended or not.",
+    help: "Calls that continued after their request was answered. They are kept for an hour, ended or not.",
 };
 pub const SESSIONS: MetricDescriptor = MetricDescriptor {
     name: "weir_sessions",
@@ -191,7 +191,7 @@ pub const PLUGIN_CALLS: MetricDescriptor = MetricDescriptor {
     name: "weir_plugin_calls_total",
     kind: Counter,
     labels: &["plugin"],
-    help: "Calls into a plugin, over its generations; describing a source is one too.",
+    help: "Calls into a plugin, over its generations; describing a source counts too.",
 };
 pub const PLUGIN_FAILURES: MetricDescriptor = MetricDescriptor {
     name: "weir_plugin_failures_total",
@@ -205,7 +205,7 @@ pub const PLUGIN_SECONDS: MetricDescriptor = MetricDescriptor {
     name: "weir_plugin_seconds_total",
     kind: Counter,
     labels: &["plugin"],
-    help: "Time of calls in a plugin, its source and its waiting for a turn included.",
+    help: "Time of calls in a plugin, including its source and the wait for a turn.",
 };
 pub const PLUGIN_MEMORY: MetricDescriptor = MetricDescriptor {
     name: "weir_plugin_memory_peak_bytes",
@@ -250,33 +250,33 @@ pub const UPSTREAM_CALLS: MetricDescriptor = MetricDescriptor {
     labels: &["upstream", "end"],
     help: "Calls of another server's tools: `answered` (an error of the tool is an answer), `refused` (an error of the \
            protocol), `unavailable` (not sent: it is not there, or too many calls or failures), `failed` (it broke off, or \
-           answered what may not be passed on), `timeout`, `cancelled`.",
+           answered something that may not be passed on), `timeout`, `cancelled`.",
 };
 pub const UPSTREAM_SECONDS: MetricDescriptor = MetricDescriptor {
     name: "weir_upstream_seconds",
     kind: Histogram(OPERATION),
     labels: &["upstream"],
-    help: "Time of calls in another server, its start and the waiting for a turn included.",
+    help: "Time of calls in another server, including its start and the wait for a turn.",
 };
 pub const UPSTREAM_ACCOUNTS: MetricDescriptor = MetricDescriptor {
     name: "weir_upstream_account_events_total",
     kind: Counter,
     labels: &["upstream", "event"],
     help: "Accounts of callers at other servers: `asked` (a caller got a link), `connected`, `renewed`, `not_renewed` (the \
-           issuer did not answer, or failed), `over` (the issuer says that it is), `disconnected`.",
+           issuer did not answer, or failed), `over` (the issuer says that the account has ended), `disconnected`.",
 };
 pub const UPSTREAM_STATE: MetricDescriptor = MetricDescriptor {
     name: "weir_upstream_state",
     kind: Gauge,
     labels: &["upstream", "state"],
     help: "1 for the state of each other server at the last look at its lists: `up`, `down`, or `unknown` before the first. \
-           What is published of one that is down stays listed.",
+           What is published of a server that is down stays listed.",
 };
 pub const UPSTREAM_DOWN: MetricDescriptor = MetricDescriptor {
     name: "weir_upstream_down",
     kind: Gauge,
     labels: &["upstream", "reason"],
-    help: "1 for each other server that was down at the last look, by why: `start`, `unreachable`, `access`, `protocol`, \
+    help: "1 for each other server that was down at the last look, by reason: `start`, `unreachable`, `access`, `protocol`, \
            `timeout`, `closed`, `too_large`, or `refused` for lists that cannot be published.",
 };
 pub const UPSTREAM_SESSIONS: MetricDescriptor = MetricDescriptor {
@@ -289,7 +289,7 @@ pub const UPSTREAM_RESTARTS: MetricDescriptor = MetricDescriptor {
     name: "weir_upstream_restarts_total",
     kind: Counter,
     labels: &["upstream"],
-    help: "Sessions that were opened anew because the one before had ended by itself or had not started.",
+    help: "Sessions that were opened again because the previous one had ended on its own or had not started.",
 };
 pub const UPSTREAM_BACKING_OFF: MetricDescriptor = MetricDescriptor {
     name: "weir_upstream_backing_off",
@@ -320,14 +320,14 @@ pub const POLICY_DENIALS: MetricDescriptor = MetricDescriptor {
     kind: Counter,
     labels: &["decision"],
     help: "Calls that policies denied by their arguments (`denied`), or would have denied and did not, with `mode = \"audit\"` \
-           (`audited`). A tool that is not there for a caller is `unknown_tool`.",
+           (`audited`). A tool that does not exist for a caller counts as `unknown_tool`.",
 };
 pub const CONNECTIONS_LOST: MetricDescriptor = MetricDescriptor {
     name: "weir_connections_lost_total",
     kind: Counter,
     labels: &["listener", "reason"],
-    help: "Connections that were closed or not taken. `listener`: `agents` or `admin`. `reason`: `gave_way` to a newer one, \
-           `untaken` (the client did not take its answers), or `not_accepted` (no file handle was left).",
+    help: "Connections that were closed or not accepted. `listener`: `agents` or `admin`. `reason`: `gave_way` to a newer one, \
+           `untaken` (the client did not read its answers), or `not_accepted` (no file handle was left).",
 };
 pub const CONFIG_RELOADS: MetricDescriptor = MetricDescriptor {
     name: "weir_config_reloads_total",
@@ -382,7 +382,7 @@ pub const AUDIT_UNSHIPPED_AGE: MetricDescriptor = MetricDescriptor {
     name: "weir_audit_unshipped_age_seconds",
     kind: Gauge,
     labels: &[],
-    help: "The time since everything that was written then was copied; 0 where all is.",
+    help: "How far the copy is behind: the time since the moment up to which everything is copied; 0 if nothing is missing.",
 };
 pub const AUDIT_COPY_FAILURES: MetricDescriptor = MetricDescriptor {
     name: "weir_audit_copy_failures_total",
@@ -433,7 +433,7 @@ pub const GENERATION: MetricDescriptor = MetricDescriptor {
     name: "weir_snapshot_generation",
     kind: Gauge,
     labels: &[],
-    help: "Moves with every change of what is served.",
+    help: "Changes whenever what is served changes.",
 };
 pub const FOLDED: MetricDescriptor = MetricDescriptor {
     name: "weir_series_folded_total",
@@ -453,7 +453,7 @@ pub const TRACED_CALLS: MetricDescriptor = MetricDescriptor {
     kind: Counter,
     labels: &["result"],
     help: "Calls that were traced: `sent` to the collector, `dropped` because too many waited to be sent, `failed` because \
-           the collector did not take them. Only where traces are on.",
+           the collector did not take them. Only if traces are on.",
 };
 pub const BUILD: MetricDescriptor = MetricDescriptor {
     name: "weir_build_info",
@@ -539,9 +539,9 @@ pub fn page() -> String {
         "# Metrics\n\nGenerated from `gateway/src/telemetry/metrics/table.rs`; `WEIR_BLESS=1 cargo test` writes it \
          anew. How to scrape\nthem, the dashboards and the alerts: [watching.md](watching.md).\n\n\
          No label holds what an agent wrote: a tool that does not exist is `_unknown`. Tools, agents, adapters and\n\
-         contracts have series of their own up to a bound (`[metrics] tools_max` for tools and contracts, 500 agents,\n\
-         64 adapters), and are `_other` beyond it; contracts are left out. Counters of published tools start at 0 when they are published.\n\
-         Beside these there are Prometheus' usual `process_*` metrics.\n\n\
+         contracts have series of their own up to a bound: `[metrics] tools_max` for tools and contracts, 500 agents,\n\
+         64 adapters. Beyond it they are counted as `_other`; contracts are left out. Counters of published tools start at 0\n\
+         when the tools are published. Prometheus' usual `process_*` metrics are there too.\n\n\
          | metric | kind | labels | |\n|---|---|---|---|\n",
     );
     for row in TABLE {
