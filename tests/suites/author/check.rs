@@ -330,7 +330,9 @@ echo built > \"$target/wasm32-unknown-unknown/release/$(basename \"$PWD\").wasm\
     path.push(std::env::var_os("PATH").unwrap_or_default());
     let cache = desk.path().join("cache");
     let build = |name: &str, target: Option<&str>| {
-        desk.succeed("", &["plugin", "new", name]);
+        let (within, last) = name.rsplit_once('/').unwrap_or(("", name));
+        fs::create_dir_all(desk.path().join(within)).expect("a folder");
+        desk.succeed(within, &["plugin", "new", last]);
         let mut build = desk.weir(name, &["plugin", "build"]);
         build.env("PATH", &path).env("XDG_CACHE_HOME", &cache);
         match target {
@@ -339,7 +341,7 @@ echo built > \"$target/wasm32-unknown-unknown/release/$(basename \"$PWD\").wasm\
         };
         let (code, out, err) = read_output(build.output().expect("weir starts"));
         assert_eq!(code, 0, "{out}\n{err}");
-        let component = desk.path().join(name).join(format!("plugins/{name}.wasm"));
+        let component = desk.path().join(name).join(format!("plugins/{last}.wasm"));
         assert_eq!(
             fs::read_to_string(component).expect("a component"),
             "built\n"
@@ -347,16 +349,15 @@ echo built > \"$target/wasm32-unknown-unknown/release/$(basename \"$PWD\").wasm\
         err
     };
     let shared = cache.join("weir/rust-plugins");
-    let mut folders = std::collections::BTreeSet::new();
-    for name in ["one", "two"] {
+    let command = format!("$ CARGO_TARGET_DIR={} cargo ", shared.display());
+    // The last one has the name of the first: nothing of that is taken for its own.
+    for (name, is_cleaned) in [("one", false), ("two", false), ("more/one", true)] {
         let err = build(name, None);
-        let command = format!("$ CARGO_TARGET_DIR={}/", shared.display());
-        let (_, rest) = err.split_once(&command).unwrap_or_else(|| panic!("{err}"));
-        let folder = rest.split_whitespace().next().expect("a folder");
-        assert!(
-            folders.insert(folder.to_owned()),
-            "{name} is built in {folder} too"
+        assert!(err.contains(&format!("{command}build")), "{err}");
+        let cleans = format!(
+            "{command}clean --quiet --release --target wasm32-unknown-unknown --package one"
         );
+        assert_eq!(err.contains(&cleans), is_cleaned, "{err}");
         assert!(!desk.path().join(name).join("target").exists());
     }
     let own = desk.path().join("own").display().to_string();

@@ -33,6 +33,7 @@ pub(super) fn build(folder: &PluginProject) -> anyhow::Result<Vec<u8>> {
     }
     let package = CargoPackage::read(folder)?;
     let _turn = package.take_turn()?;
+    package.claim(folder, &["--target", TARGET])?;
     let words = ["build", "--release", "--target", TARGET];
     run(package.cargo(folder).args(words), INSTALL_RUST)?;
     let built = package.folder.join(TARGET).join("release");
@@ -43,6 +44,7 @@ pub(super) fn build(folder: &PluginProject) -> anyhow::Result<Vec<u8>> {
 pub(super) fn build_library(folder: &PluginProject) -> anyhow::Result<Vec<u8>> {
     let package = CargoPackage::read(folder)?;
     let _turn = package.take_turn()?;
+    package.claim(folder, &[])?;
     let words = ["build", "--release", "--features", "native"];
     run(package.cargo(folder).args(words), INSTALL_RUST)?;
     let (begin, end) = (std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
@@ -66,6 +68,8 @@ struct CargoPackage {
     name: String,
     /// The name of its file.
     library: String,
+    /// The names of all packages in the plugin's folder.
+    members: Vec<String>,
     /// The folder in which cargo builds.
     folder: PathBuf,
     /// Whether the plugins of this user share it, so that common dependencies are compiled once.
@@ -101,19 +105,19 @@ impl CargoPackage {
         let configured = PathBuf::from(text(&metadata["target_directory"]));
         // What the author or a workspace says is kept.
         let shared = draft::cache_folder().filter(|_| configured == folder.path.join("target"));
-        // cargo tells two packages of one name apart by their places in a workspace alone, so each plugin has its own.
-        let shared = shared.map(|cache| {
-            let path = std::path::absolute(&folder.path).unwrap_or_else(|_| folder.path.clone());
-            let mut own = DefaultHasher::new();
-            path.hash(&mut own);
-            cache
-                .join("rust-plugins")
-                .join(format!("{:016x}", own.finish()))
-        });
-        let shared = shared.filter(|own| std::fs::create_dir_all(own).is_ok());
+        let shared = shared.map(|cache| cache.join("rust-plugins"));
+        let shared = shared.map(
+            |shared| match has_all_its_packages(packages, &folder.path) {
+                true => shared,
+                false => shared.join(own_name(&folder.path)),
+            },
+        );
+        let shared = shared.filter(|shared| std::fs::create_dir_all(shared).is_ok());
+        let members = packages.iter().map(|package| text(&package["name"]));
         Ok(Self {
             name: text(&package["name"]),
             library: text(&library["name"]).replace('-', "_"),
+            members: members.collect(),
             is_shared: shared.is_some(),
             folder: shared.unwrap_or(configured),
         })
@@ -127,6 +131,33 @@ impl CargoPackage {
         cargo
     }
 
+    /// Forgets what was built of another plugin's packages with the names of this one's: cargo tells two of one name apart by their
+    /// places in a workspace alone, and would take the other's for built.
+    fn claim(&self, folder: &PluginProject, target: &[&str]) -> anyhow::Result<()> {
+        if !self.is_shared {
+            return Ok(());
+        }
+        let owners = self.folder.join(".weir-owners").join(target.concat());
+        let failed = || format!("{} cannot be written", owners.display());
+        std::fs::create_dir_all(&owners).with_context(failed)?;
+        let own = own_name(&folder.path);
+        let is_other = |name: &&String| {
+            let owner = std::fs::read_to_string(owners.join(name));
+            owner.is_ok_and(|owner| owner != own)
+        };
+        let others: Vec<&String> = self.members.iter().filter(is_other).collect();
+        if !others.is_empty() {
+            let mut clean = self.cargo(folder);
+            clean.args(["clean", "--quiet", "--release"]).args(target);
+            clean.args(others.into_iter().flat_map(|name| ["--package", name]));
+            run(&mut clean, INSTALL_RUST)?;
+        }
+        for name in &self.members {
+            std::fs::write(owners.join(name), &own).with_context(failed)?;
+        }
+        Ok(())
+    }
+
     /// Waits until no other plugin is built in the folder: one of the same name would leave its file in the place of this one's.
     fn take_turn(&self) -> anyhow::Result<Option<File>> {
         if !self.is_shared {
@@ -138,4 +169,21 @@ impl CargoPackage {
         turn.lock().with_context(failed)?;
         Ok(Some(turn))
     }
+}
+
+/// Returns `true` if no package of the plugin needs one that lies elsewhere on this machine.
+fn has_all_its_packages(packages: &[Value], folder: &Path) -> bool {
+    let needed = packages
+        .iter()
+        .filter_map(|package| package["dependencies"].as_array());
+    let mut places = needed.flatten().filter_map(|it| it["path"].as_str());
+    places.all(|place| Path::new(place).starts_with(folder))
+}
+
+/// Returns a name that only a plugin in this folder has.
+fn own_name(folder: &Path) -> String {
+    let path = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
+    let mut own = DefaultHasher::new();
+    path.hash(&mut own);
+    format!("{:016x}", own.finish())
 }
