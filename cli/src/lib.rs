@@ -209,13 +209,15 @@ pub fn main(built_in: BuiltIn, sources: Option<SourceArchive>, commit: Option<&s
     }
     end_with_the_reader();
     deny_inspection();
-    if let Some(error) = moved::error(std::env::args_os().skip(1)) {
-        eprintln!("weir: {error}");
-        return ExitCode::from(2);
+    let mut line: Vec<_> = std::env::args_os().collect();
+    if let Some(moved) = line.get(1..).and_then(moved::moved_line) {
+        eprintln!("weir: {}", moved.note);
+        line.truncate(1);
+        line.extend(moved.words);
     }
     let matches = help::with_groups(CliArgs::command())
         .long_version(long_version(built_in, commit))
-        .get_matches();
+        .get_matches_from(line);
     let done = match CliArgs::from_arg_matches(&matches)
         .unwrap_or_else(|error| error.exit())
         .command

@@ -1,4 +1,4 @@
-//! Names of commands before version 0.1.0. For one release each of them answers with the new one; then this file goes.
+//! Names of commands before version 0.1.0. For one release each of them names the new one and runs it; then this file goes.
 
 use std::ffi::OsString;
 
@@ -19,46 +19,61 @@ const MOVED: [(&[&str], &str); 13] = [
     (&["backup"], "state backup"),
 ];
 
-/// Returns the error for a line that begins with an old name, or asks for its help.
-pub(super) fn error(line: impl Iterator<Item = OsString>) -> Option<String> {
-    let words: Vec<String> = line
-        .map(|word| word.to_string_lossy().into_owned())
-        .collect();
-    let words = match words.as_slice() {
-        [help, rest @ ..] if help == "help" => rest,
-        words => words,
+/// A line that begins with an old name, as it is now.
+pub(super) struct MovedLine {
+    pub(super) words: Vec<OsString>,
+    /// The sentence that names the new command.
+    pub(super) note: String,
+}
+
+/// Returns what a line is now that begins with an old name, or asks for its help.
+pub(super) fn moved_line(line: &[OsString]) -> Option<MovedLine> {
+    let (asks_for_help, line) = match line {
+        [help, rest @ ..] if help == "help" => (true, rest),
+        line => (false, line),
     };
     let (old, new) = MOVED
         .iter()
-        .find(|(old, _)| words.len() >= old.len() && words.iter().zip(*old).all(|(a, b)| a == b))?;
-    Some(format!(
-        "`weir {}` is `weir {new}` now: weir {}",
-        old.join(" "),
-        new_line(new, &words[old.len()..]).join(" ")
-    ))
-}
-
-/// Returns the new command with what followed the old one.
-fn new_line(new: &str, rest: &[String]) -> Vec<String> {
-    let mut words: Vec<String> = without_headers(rest)
+        .find(|(old, _)| line.len() >= old.len() && line.iter().zip(*old).all(|(a, b)| a == b))?;
+    let mut rest = line[old.len()..].to_vec();
+    rest.extend(asks_for_help.then(|| "--help".into()));
+    let words = new_words(new, rest);
+    let shown: Vec<String> = words
+        .iter()
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect();
+    let shown: Vec<String> = without_headers(&shown)
         .iter()
         .map(|word| quoted(word))
         .collect();
-    let Some((command, flag)) = new.split_once(" --") else {
-        words.insert(0, new.to_owned());
-        return words;
+    let note = format!(
+        "`weir {}` is `weir {new}` now: weir {}",
+        old.join(" "),
+        shown.join(" ")
+    );
+    Some(MovedLine { words, note })
+}
+
+/// Returns the new command with what followed the old one.
+fn new_words(new: &str, mut rest: Vec<OsString>) -> Vec<OsString> {
+    let (command, flag) = match new.split_once(" --") {
+        Some((command, flag)) => (command, Some(flag)),
+        None => (new, None),
     };
-    // The value of the flag comes first, or last behind other flags.
-    words.retain(|word| word != "--");
-    let at = match words.first() {
-        Some(word) if word.starts_with('-') && word != "-" => words.len() - 1,
-        _ => 0,
-    };
-    if !words.iter().any(|word| word == "-h" || word == "--help") {
-        words.insert(at, format!("--{flag}"));
+    if let Some(flag) = flag {
+        // The value of the flag comes first, or last behind other flags.
+        rest.retain(|word| word != "--");
+        let is_flag = |word: &OsString| word != "-" && word.as_encoded_bytes().starts_with(b"-");
+        let at = match rest.first() {
+            Some(word) if is_flag(word) => rest.len() - 1,
+            _ => 0,
+        };
+        if !rest.iter().any(|word| word == "-h" || word == "--help") {
+            rest.insert(at, format!("--{flag}").into());
+        }
     }
-    words.insert(0, command.to_owned());
-    words
+    let command = command.split(' ').map(OsString::from);
+    command.chain(rest).collect()
 }
 
 /// Returns the words without the values of headers, which may be secrets that the shell has put in.
@@ -97,8 +112,9 @@ mod tests {
     use super::*;
     use crate::CliArgs;
 
-    fn error_of(line: &[&str]) -> Option<String> {
-        error(line.iter().map(OsString::from))
+    fn note_of(line: &[&str]) -> Option<String> {
+        let line: Vec<OsString> = line.iter().map(OsString::from).collect();
+        Some(moved_line(&line)?.note)
     }
 
     #[test]
@@ -138,13 +154,19 @@ mod tests {
             ),
             (
                 &["help", "lock"],
-                Some("`weir lock` is `weir contracts lock` now: weir contracts lock"),
+                Some("`weir lock` is `weir contracts lock` now: weir contracts lock --help"),
             ),
             (&["contracts", "lock"], None),
             (&[], None),
         ] {
-            assert_eq!(error_of(line).as_deref(), expected, "{line:?}");
+            assert_eq!(note_of(line).as_deref(), expected, "{line:?}");
         }
+        let line = ["import", "openapi", "a b", "--header", "A: secret"].map(OsString::from);
+        let words = moved_line(&line).expect("an old name").words;
+        assert_eq!(
+            words,
+            ["draft", "--openapi", "a b", "--header", "A: secret"]
+        );
     }
 
     #[test]
