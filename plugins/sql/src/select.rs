@@ -399,9 +399,10 @@ fn free_name(shape: &Shape) -> String {
     let mut free = "c".to_owned();
     let is_taken = |name: &str| {
         shape.fields.iter().any(|field| {
-            let key = field.key.to_ascii_lowercase();
-            let number = key.strip_prefix(name);
-            number.is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
+            let parts = field.key.as_bytes().split_at_checked(name.len());
+            parts.is_some_and(|(head, number)| {
+                head.eq_ignore_ascii_case(name.as_bytes()) && number.iter().all(u8::is_ascii_digit)
+            })
         })
     };
     while is_taken(&free) {
