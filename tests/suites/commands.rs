@@ -45,25 +45,42 @@ fn help_has_the_commands_in_groups() {
 }
 
 #[test]
-fn an_old_command_ends_with_2_and_names_the_new_line() {
-    for (words, line) in [
+fn an_old_command_runs_the_new_one_and_names_it() {
+    let own = tempfile::tempdir().expect("a temporary folder");
+    fs::write(own.path().join("a b.json"), "{}").expect("a document");
+    for (old, new, line) in [
         (
-            &["backup", "/var/b", "--config", "weir.toml"][..],
-            "weir state backup /var/b --config weir.toml",
+            &["backup", "there", "--config", "none.toml"][..],
+            &["state", "backup", "there", "--config", "none.toml"][..],
+            "weir state backup there --config none.toml",
         ),
         (
-            &["import", "openapi", "a b.yaml"],
-            "weir draft --openapi 'a b.yaml'",
+            &["import", "openapi", "a b.json"],
+            &["draft", "--openapi", "a b.json"],
+            "weir draft --openapi 'a b.json'",
         ),
-        (&["check", "clients", "--help"], "weir tools clients --help"),
-        (&["help", "lock"], "weir contracts lock"),
+        (
+            &["check", "clients", "--help"],
+            &["tools", "clients", "--help"],
+            "weir tools clients --help",
+        ),
+        (
+            &["help", "lock"],
+            &["contracts", "lock", "--help"],
+            "weir contracts lock --help",
+        ),
     ] {
-        let output = weir(words);
-        let error = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{words:?}: {error}");
-        assert!(
-            error.trim_end().ends_with(&format!("now: {line}")) && output.stdout.is_empty(),
-            "{words:?}: {error}"
+        let [before, now] = [old, new].map(|words| {
+            let mut command = Command::new(place::binary("weir"));
+            command.args(words).current_dir(own.path());
+            read_output(command.output().expect("weir starts"))
+        });
+        let (note, rest) = before.2.split_once('\n').unwrap_or((&before.2, ""));
+        assert!(note.ends_with(&format!("now: {line}")), "{old:?}: {note}");
+        assert_eq!(
+            (before.0, &before.1[..], rest),
+            (now.0, &now.1[..], &now.2[..]),
+            "{old:?}"
         );
     }
     let output = weir(&["flatten"]);

@@ -330,9 +330,13 @@ async fn a_configuration_of_toolbox_is_translated_and_served() {
     );
     let paid = answer(&client, "mark-paid", json!({"id": 2})).await;
     assert_eq!(paid, json!({"status": "done", "record": {"rows": 1}}));
-    let (code, _, printed) = shop.house.run(&["import", "toolbox", "tools.yaml"]);
-    assert_eq!(code, 2);
-    assert!(printed.contains("draft --toolbox tools.yaml"), "{printed}");
+    let old = ["import", "toolbox", "tools.yaml"];
+    let (code, again, printed) = shop.house.run(&old);
+    assert_eq!((code, again), (3, contract));
+    assert!(
+        printed.contains("weir draft --toolbox tools.yaml"),
+        "{printed}"
+    );
 }
 
 /// The package of Toolbox whose README has a configuration, and its digest.
