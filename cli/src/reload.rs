@@ -12,8 +12,8 @@ use super::{
     block_on,
 };
 
-/// Everything that may change while serving is taken over, or nothing if there is a problem. SIGHUP does the same, and logs
-/// the outcome.
+/// Everything that may change while serving is applied, or nothing if there is a problem. SIGHUP does the same, and logs the
+/// outcome.
 #[derive(Args)]
 pub(super) struct ReloadArgs {
     #[command(flatten)]
@@ -43,12 +43,12 @@ fn text(reloaded: &Value) -> String {
     };
     let (changed, waiting) = (part("changed"), part("needs_restart"));
     let mut text = match changed.is_empty() {
-        true => "nothing has changed that can be taken over\n".to_owned(),
-        false => format!("taken over: {}\n", changed.join(", ")),
+        true => "no key that a reload applies has changed\n".to_owned(),
+        false => format!("applied: {}\n", changed.join(", ")),
     };
     if !waiting.is_empty() {
         text.push_str(&format!(
-            "taken over at the next start: {}\n",
+            "applied at the next start: {}\n",
             waiting.join(", ")
         ));
     }

@@ -248,7 +248,7 @@ pub(super) fn hangups() -> std::io::Result<Signal> {
     signal(SignalKind::hangup())
 }
 
-/// Takes the configuration over again on each SIGHUP.
+/// Reloads the configuration on each SIGHUP.
 pub(super) async fn follow_hangups(hangups: std::io::Result<Signal>, reload: Arc<ConfigReloader>) {
     let mut hangups = match hangups {
         Ok(hangups) => hangups,
@@ -261,7 +261,7 @@ pub(super) async fn follow_hangups(hangups: std::io::Result<Signal>, reload: Arc
                 tracing::info!(
                     changed = taken.changed.join(" "),
                     needs_restart = restart,
-                    "configuration taken over"
+                    "configuration reloaded"
                 );
             }
             Err(problems) => {

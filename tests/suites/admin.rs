@@ -660,7 +660,7 @@ async fn a_configuration_is_taken_over_or_refused() {
         ),
     ]);
     hang_up();
-    gateway.wait_for_log("configuration taken over");
+    gateway.wait_for_log("configuration reloaded");
     assert_eq!(
         (host().await, create("BBB").await.as_str()),
         (200, "forbidden")
@@ -731,7 +731,7 @@ async fn a_configuration_is_taken_over_or_refused() {
         ),
         ("data = \"write\"", "data = \"read\""),
     ]);
-    let expected = "taken over: /http/hosts\ntaken over at the next start: /limits/in_flight_max\n";
+    let expected = "applied: /http/hosts\napplied at the next start: /limits/in_flight_max\n";
     let (code, out, err) = reload();
     assert_eq!((code, &*out), (Some(0), expected), "{err}");
 

@@ -198,7 +198,7 @@ async fn a_hangup_during_the_start_is_a_reload() {
     );
     drop((asking, database));
     let gateway = started.await.expect("it serves");
-    gateway.wait_for_log("configuration taken over");
+    gateway.wait_for_log("configuration reloaded");
 }
 
 /// The thread that all calls share waits for a file, and hears no signal: the process ends at Ctrl-C, or else when its time

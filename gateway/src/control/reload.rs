@@ -1,7 +1,7 @@
-//! Taking over an edited configuration while serving: all of what may change, or, where anything is wrong, nothing.
+//! Applies an edited configuration while serving: everything that may change, or nothing if anything is wrong.
 //!
 //! Every problem is reported, as at start. Calls in flight end under the old configuration. Keys that only a new process can
-//! take over (addresses, folders, sizes of tables) stay as they are and are named.
+//! apply (addresses, folders, sizes of tables) stay as they are and are named.
 
 use std::{collections::BTreeMap, sync::Arc};
 
