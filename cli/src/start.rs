@@ -57,7 +57,7 @@ impl CliSettings {
         let text = format!(
             "[connections.{FILES}]\nkind = \"files\"\npath = \"{FILES_FOLDER}\"\nuploads = true\n[plugins.sheet.grants]\n{FILES} = \"read\"\n"
         );
-        let mut config = config::read("(defaults)", &text, Path::new("."))?;
+        let mut config = config::read(config::DEFAULTS, &text, Path::new("."))?;
         self.over(&mut config);
         Ok(config)
     }

@@ -29,7 +29,7 @@ use weir_upstream::UpstreamConfig;
 
 pub use issuers::{ClaimGrant, EVERY_CONTRACT, IssuerConfig, is_address};
 pub use ledger_place::LedgerPlace;
-pub use places::ConfigLines;
+pub use places::{ConfigLines, DEFAULTS};
 pub use read::{check, load, read};
 pub use sign_in::AdminOidc;
 pub use state_store::StateStore;
@@ -565,6 +565,6 @@ impl GatewayConfig {
     /// Returns the configuration without a file: no contracts and no connections, plugins and state in the working
     /// folder.
     pub fn bare(base: &Path) -> Self {
-        read("(defaults)", "", base).expect("the defaults are valid")
+        read(DEFAULTS, "", base).expect("the defaults are valid")
     }
 }

@@ -1,7 +1,9 @@
 //! Settings that an adapter refuses: `weir compile` names the setting, says what to write instead, and what the source says.
 
+use std::process::Command;
+
 use serde_json::{Value, json};
-use weir_tests::House;
+use weir_tests::{House, place};
 
 /// A collection: its adapter and settings, and what is said of them. The place is that below `settings`.
 struct RefusedCase {
@@ -281,6 +283,36 @@ fn a_refused_setting_has_its_place_and_what_to_write_instead() {
             assert!(text.contains(part), "{}: {part}: {found}", case.settings);
         }
     }
+}
+
+/// A first contract is often served before there is a configuration: the hint says what to write.
+#[test]
+fn a_contract_without_a_configuration_is_refused_with_what_to_write() {
+    let contract = json!({
+        "contract": "orders",
+        "collections": {
+            "orders": {
+                "adapter": "sheet",
+                "settings": { "connection": "data", "path": "orders.csv" },
+                "key": ["id"],
+            },
+        },
+        "tools": [{ "tool": "list_orders", "verb": "list", "collection": "orders", "fields": [] }],
+    });
+    let house = House::new().file("contracts/orders.json", contract.to_string());
+    let mut serve = Command::new(place::binary("weir"));
+    serve
+        .args(["serve", "--listen", "127.0.0.1:0", "--plugins"])
+        .arg(house.plugins())
+        .current_dir(house.path());
+    for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("WEIR_")) {
+        serve.env_remove(name);
+    }
+    let output = serve.output().expect("weir starts");
+    let err = String::from_utf8_lossy(&output.stderr);
+    let hint =
+        "hint: there is no weir.toml: write one with [connections.data] and [plugins.sheet.grants]";
+    assert!(!output.status.success() && err.contains(hint), "{err}");
 }
 
 /// A person who drafts a query sees what the database finds wrong in it.

@@ -5,6 +5,9 @@ use std::collections::BTreeMap;
 use toml::de::{DeTable, DeValue};
 use weir_contracts::FileProblem;
 
+/// The name of a configuration that no file has.
+pub const DEFAULTS: &str = "(defaults)";
+
 /// The lines of a configuration file on which its keys are.
 #[derive(Clone, Debug, Default)]
 pub struct ConfigLines {
@@ -51,6 +54,11 @@ impl ConfigLines {
     /// Returns the name of the file, relative to the working folder.
     pub(super) fn file(&self) -> &str {
         &self.file
+    }
+
+    /// Returns `true` if the configuration was read from a file.
+    pub fn has_file(&self) -> bool {
+        self.file != DEFAULTS
     }
 
     /// Returns `true` if the file has that key.

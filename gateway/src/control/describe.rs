@@ -302,6 +302,12 @@ fn connection_hint(gateway: &ServingGateway, collection: &DescribedCollection<'_
             collection.adapter
         );
     }
+    if !config.places.has_file() {
+        return format!(
+            "there is no weir.toml: write one with [connections.{wanted}] and [plugins.{}.grants], or name one with --config",
+            collection.adapter
+        );
+    }
     match config
         .connections
         .keys()
