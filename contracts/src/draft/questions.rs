@@ -84,7 +84,7 @@ impl<'a> ContractDrafter<'a> {
         write_fields(filters, text);
     }
 
-    /// Writes a summary, which answers a count where it is asked nothing else, or a count alone.
+    /// Writes a summary, which returns a count if nothing else is asked for, or a tool that only counts.
     fn summary(&self, filters: &[String], text: &mut String) {
         let (mut groups, measures) = (self.groups(), self.measures());
         // A column that is called like a measure cannot be distinguished from it.
@@ -95,10 +95,9 @@ impl<'a> ContractDrafter<'a> {
             SummarySupport::All if !groups.is_empty() || measures.len() > 1 => {
                 let what = match measures.len() {
                     1 => "",
-                    _ => ", and what their numbers come to",
+                    _ => ", and computes sums, averages, minimums and maximums",
                 };
-                let described =
-                    format!("Returns how many {many} there are{what}, in all or by group{rule}.");
+                let described = format!("Counts {many}{what}, in total or by group{rule}.");
                 let mut keys = self.names_of("group_by", &groups);
                 let measures: Vec<String> =
                     measures.iter().map(|measure| scalar(measure)).collect();
@@ -108,7 +107,7 @@ impl<'a> ContractDrafter<'a> {
             }
             SummarySupport::None => {}
             SummarySupport::All | SummarySupport::Count => {
-                let described = format!("Returns how many {many} there are{rule}.");
+                let described = format!("Counts {many}{rule}.");
                 self.head_with(text, "count", many, &described, "count", "");
                 write_fields(filters, text);
             }
@@ -378,7 +377,7 @@ fn rule_of(filters: &[String]) -> &'static str {
     match filters.is_empty() {
         true => "",
         false if filters.iter().any(ignores_case) => {
-            "; all given filters must match, and the case of A to Z is ignored"
+            "; all given filters must match, ignoring the case of A to Z"
         }
         false => "; all given filters must match",
     }
