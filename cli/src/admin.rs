@@ -169,7 +169,7 @@ impl AdminClient {
         let answer: Value = match text.is_empty() {
             true => Value::Null,
             false => serde_json::from_str(&text)
-                .with_context(|| format!("{} answered {status} and no JSON", self.url))?,
+                .with_context(|| format!("{} answered {status}, but not with JSON", self.url))?,
         };
         if status.is_success() {
             return Ok(answer);
@@ -273,7 +273,7 @@ fn warn_of_missing(answer: &Value) {
             time(&node["stops_ms"]),
         );
         eprintln!(
-            "note: the node {name} ({id}) has not taken this over; it stops by {stops} at the latest"
+            "note: the node {name} ({id}) has not applied this yet; it stops serving by {stops} at the latest"
         );
     }
 }

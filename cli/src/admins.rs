@@ -25,11 +25,11 @@ pub(super) enum AdminsCommand {
         /// The role; each role has the rights of those before it, but only approvers and operators decide about writes
         #[arg(long, value_enum)]
         role: RoleWord,
-        /// Let them decide about writes that wait for a person, beside what the role may
+        /// Let them decide about writes that wait for a person, in addition to what the role allows
         #[arg(long)]
         approves: bool,
     },
-    /// List all keys of operators with their roles, without their secrets
+    /// List all keys of admins with their roles, without their secrets
     List,
     /// Print an address that signs in at the console, once, within a minute
     Link,

@@ -161,7 +161,9 @@ fn print(target: &AdminTarget, plan: &Value) {
         println!("options      {}", write["options"]);
     }
     if write["guards"].as_array().is_some_and(Vec::is_empty) {
-        println!("note         the source cannot hold the write to the record as it is now");
+        println!(
+            "note         the source cannot check that the record is still the same when the write runs"
+        );
     }
     println!("fingerprint  {}", cell(&plan["fingerprint"]));
 }

@@ -53,7 +53,7 @@ enum AuditCommand {
         #[command(flatten)]
         place: TrailArgs,
     },
-    /// Print the latest records, and with --follow those that come
+    /// Print the latest records, and with --follow new ones as they are written
     Tail {
         /// The number of records
         #[arg(short = 'n', long, default_value_t = 20)]

@@ -49,7 +49,7 @@ pub(super) struct CallArgs {
     /// A spreadsheet or a database to call the drafted tools of
     #[arg(long, value_name = "FILE", conflicts_with = "url")]
     file: Option<PathBuf>,
-    /// An extracted document to call the tools of; its server is named by --url, or by `-- COMMAND…` behind the arguments
+    /// An extracted document to call the tools of; its server is named by --url, or by `-- COMMAND…` after the arguments
     #[arg(long, value_name = "DOCUMENT", conflicts_with = "file")]
     from: Option<PathBuf>,
     /// Print the whole result, also of an error: every block of its content and its structured value, as JSON; without a
@@ -226,7 +226,7 @@ impl CallArgs {
         match outcome.unasked() {
             Ok(result) => Ok(Some(result)),
             Err(IncompleteCall::Asks) => Err(anyhow::anyhow!(
-                "`{name}` asks its caller before it goes on, which `weir call` cannot answer"
+                "`{name}` asks its caller a question, which `weir call` cannot answer"
             )
             .into()),
             Err(IncompleteCall::NotThere) => Err(extracted::unknown_tool(name, &[]).into()),
@@ -276,7 +276,7 @@ fn parse(
                 && is_of_call(flag)
             {
                 anyhow::bail!(
-                    "`{flag}` is an option of `weir call`, and none of `{name}`: put it before the tool"
+                    "`{flag}` is an option of `weir call`, not of `{name}`: put it before the tool"
                 );
             }
             error.remove(ContextKind::Suggested); // it tells how a value is written that begins with dashes
@@ -515,7 +515,7 @@ impl RemoteEndpoint {
             .await
             .map_err(unanswered)?;
         let mut answer = extracted::read_answer(&text)
-            .with_context(|| format!("{} answered {status} and no MCP", self.url))?;
+            .with_context(|| format!("{} answered {status}, but not with MCP", self.url))?;
         if let Some(error) = answer.get("error").filter(|error| !error.is_null()) {
             anyhow::bail!(
                 "{}",

@@ -16,11 +16,11 @@ pub(super) type Collections = AdminArgs<CollectionsCommand>;
 
 #[derive(Subcommand)]
 pub(super) enum CollectionsCommand {
-    /// List the collections of all live contracts, and how their sources had changed at the last look
+    /// List the collections of all live contracts, and whether their sources had changed at the last look
     List,
-    /// Ask a source how it is now: what it no longer serves of the published contract, and which edits would repair that
+    /// Look at a source now: what it no longer serves of the published contract, and which edits would repair that
     ///
-    /// Exit code 3: the source has changed.
+    /// The exit code is 3 if the source has changed.
     Describe {
         /// The contract's name
         contract: String,

@@ -22,7 +22,7 @@ use super::{AppError, CliSettings, Done, block_on, start};
 pub(super) struct CompileArgs {
     /// A contract, a form or a list of forms, JSON or YAML; `-` for stdin
     file: PathBuf,
-    /// Problems as JSON on stdout
+    /// Print problems as JSON on stdout
     #[arg(long)]
     json: bool,
     /// The file is what another server offers, as `weir extract` prints it

@@ -147,7 +147,7 @@ impl FileConnection {
         }
         if before.as_ref() == Some(&after) {
             println!(
-                "{} already names `{}` so",
+                "{} already names `{}` in this way",
                 file.display(),
                 self.options.name
             );

@@ -38,7 +38,7 @@ pub(super) enum ContractsCommand {
     Submit {
         /// The contract file; `-` for stdin
         file: PathBuf,
-        /// Hold it even where it could go live at once
+        /// Hold it even if it could go live at once
         #[arg(long)]
         hold: bool,
     },

@@ -30,7 +30,7 @@ use super::{
 #[command(arg_required_else_help = true)]
 pub(super) struct DiffArgs {
     /// OLD and NEW: contract files, compiled documents, tools/list answers, what `weir extract` prints, or locks; with
-    /// --against, NEW alone
+    /// --against, only NEW
     #[arg(required = true, num_args = 1..=2, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Compare with what a running endpoint serves, such as http://127.0.0.1:8484/mcp/support: with the published version

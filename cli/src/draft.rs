@@ -59,16 +59,16 @@ pub(super) struct DraftArgs {
         conflicts_with_all = ["table", "all"]
     )]
     query: Option<PathBuf>,
-    /// A JSON endpoint that answers a list of records
+    /// A JSON endpoint that returns a list of records
     #[arg(long, value_name = "URL", conflicts_with = "connection")]
     url: Option<String>,
     /// The JSON Pointer to the records in the answer, such as /data/results
     #[arg(long, value_name = "POINTER", requires = "url", conflicts_with_all = ["file", "connection", "document"])]
     records: Option<String>,
-    /// A sheet of a workbook, instead of all with a header; given again, further ones
+    /// A sheet of a workbook, instead of all that have a header; may be repeated
     #[arg(long = "sheet", value_name = "NAME", requires = "file", conflicts_with_all = ["connection", "url", "document"])]
     sheets: Vec<String>,
-    /// The row of the header, counted from 1, where titles or notes stand above it
+    /// The row of the header, counted from 1, if titles or notes are above it
     #[arg(long, value_name = "ROW", requires = "file", conflicts_with_all = ["connection", "url", "document"])]
     header_row: Option<u32>,
     /// The name of the records, such as orders; by default the name of the file, table, URL or document

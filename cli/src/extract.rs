@@ -230,7 +230,7 @@ async fn lists(
     let (lists, mut notes) = server_lists(listed?, &about);
     if skipped.0 > 0 {
         notes.push(format!(
-            "{} lines or messages were no MCP messages and were skipped",
+            "{} lines or messages were not MCP messages and were skipped",
             skipped.0
         ));
     }

@@ -164,12 +164,12 @@ pub(super) fn target(
             ..UpstreamCommand::default()
         })),
         (None, []) => anyhow::bail!(
-            "{} does not say how its server is reached, since a document is handed around; add what it was extracted from: \
-             `-- COMMAND…` behind the tool's arguments, or `--url URL` before the tool",
+            "{} does not say how its server is reached, since documents are passed on; add what it was extracted from: \
+             `-- COMMAND…` after the tool's arguments, or `--url URL` before the tool",
             file.display()
         ),
         (Some(_), _) => {
-            anyhow::bail!("a server is reached by `--url` or by a command behind `--`, not by both")
+            anyhow::bail!("a server is reached by `--url` or by a command after `--`, not by both")
         }
     }
 }
@@ -219,9 +219,7 @@ pub(super) async fn call(
         .get("resultType")
         .is_some_and(|kind| kind == "input_required")
     {
-        anyhow::bail!(
-            "`{name}` asks its caller before it goes on, which `weir call` cannot answer"
-        );
+        anyhow::bail!("`{name}` asks its caller a question, which `weir call` cannot answer");
     }
     let structured = result
         .get("structuredContent")

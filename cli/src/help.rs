@@ -60,7 +60,7 @@ const GROUPS: [CommandGroup; 4] = [
                     ("weir tools llms", "read the tools as a model reads them"),
                     (
                         "weir tools clients prices.yaml",
-                        "see which clients take the tools of a contract",
+                        "see which clients accept the tools of a contract",
                     ),
                     ("weir tools cost", "see how many tokens each view costs"),
                     (
@@ -88,18 +88,21 @@ const GROUPS: [CommandGroup; 4] = [
             (
                 "draft",
                 &[
-                    ("weir draft prices.csv", "a contract of a spreadsheet"),
+                    (
+                        "weir draft prices.csv",
+                        "print a contract for a spreadsheet",
+                    ),
                     (
                         "weir draft --connection desk --table tickets",
-                        "of a table of a connection",
+                        "for a table of a connection",
                     ),
                     (
                         "weir draft --url https://api.example/items",
-                        "of a JSON endpoint",
+                        "for a JSON endpoint",
                     ),
                     (
                         "weir draft --openapi api.yaml --only orders",
-                        "of an HTTP API",
+                        "for some operations of an HTTP API",
                     ),
                 ],
             ),
@@ -153,7 +156,7 @@ const GROUPS: [CommandGroup; 4] = [
                 "collections",
                 &[(
                     "weir collections describe prices items",
-                    "see what of its source has changed",
+                    "see what has changed in its source",
                 )],
             ),
             (
@@ -191,7 +194,7 @@ const GROUPS: [CommandGroup; 4] = [
                 &[
                     (
                         "weir admins create --name ada --role editor",
-                        "make a key for an operator",
+                        "make a key for an admin",
                     ),
                     ("weir admins link", "sign in at the console"),
                 ],
@@ -225,10 +228,7 @@ const GROUPS: [CommandGroup; 4] = [
                 "nodes",
                 &[("weir nodes", "see the gateways that share the state")],
             ),
-            (
-                "reload",
-                &[("weir reload", "take over an edited weir.toml")],
-            ),
+            ("reload", &[("weir reload", "apply an edited weir.toml")]),
             (
                 "state",
                 &[
@@ -254,7 +254,7 @@ const GROUPS: [CommandGroup; 4] = [
                         "weir upstream add time -- uvx mcp-server-time",
                         "look at a server, agree, and serve its tools",
                     ),
-                    ("weir upstream list", "see how each server is"),
+                    ("weir upstream list", "see the state of each server"),
                     (
                         "weir upstream accounts github",
                         "list the accounts that callers have connected",
@@ -270,11 +270,11 @@ const GROUPS: [CommandGroup; 4] = [
                     ),
                     (
                         "weir extract -- uvx mcp-server-time",
-                        "the same of a command",
+                        "print it for a server that a command starts",
                     ),
                     (
                         "weir extract --lists tools.json",
-                        "the same of a tools/list answer",
+                        "print it for a tools/list answer",
                     ),
                 ],
             ),

@@ -18,8 +18,8 @@ pub(super) type Identity = AdminArgs<IdentityCommand>;
 pub(super) enum IdentityCommand {
     /// List the recent requests without a valid key or token, with the reason of each
     ///
-    /// They are those of the process that answers, since its start; a holder in brackets is what a credential says that is
-    /// not genuine.
+    /// The list is that of the process that answers, since its start. A holder in brackets is the one that an invalid credential
+    /// claims.
     Failures,
 }
 

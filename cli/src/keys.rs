@@ -18,7 +18,7 @@ pub(super) type Keys = AdminArgs<KeysCommand>;
 pub(super) enum KeysCommand {
     /// Make a key for an agent and print it, once
     ///
-    /// Contracts and tools that are not there yet may be named; a warning lists them.
+    /// Contracts and tools that do not exist yet may be named; a warning lists them.
     Create {
         /// The holder of the key: a name for logs and the audit trail
         #[arg(long)]

@@ -126,13 +126,13 @@ enum CliCommand {
     Contracts(contracts::Contracts),
     /// Collections of a running gateway: what their sources are like now, and what changed
     Collections(collections::Collections),
-    /// Policies in Cedar: check them, try them, print the schema that the contracts make
+    /// Policies in Cedar: check them, try them, print the schema made from the contracts
     Policy(policy::Policy),
     /// Keys of agents: create, list, revoke, pin to a version of a contract
     Keys(keys::Keys),
-    /// Why callers were refused: a key or token that is missing, expired, for another endpoint
+    /// Why callers were refused: a key or token that is missing, expired or for another endpoint
     Identity(identity::Identity),
-    /// Keys of those who operate it: create, list, revoke; a link that signs in at the console
+    /// Keys of those who operate a gateway: create, list, revoke; a link that signs in at the console
     Admins(admins::Admins),
     /// Approve or reject the writes of agents that wait for a person
     Approvals(approvals::Approvals),
@@ -142,7 +142,7 @@ enum CliCommand {
     Nodes(nodes::NodesArgs),
     /// Have a running gateway read its configuration again
     Reload(reload::ReloadArgs),
-    /// What a gateway keeps, in a folder or a database: back it up, move it to the other
+    /// What a gateway keeps, in a folder or a database: back it up, or move it from one to the other
     State(state::StateFolder),
     /// Other MCP servers behind this one: add, list, show, look at, remove; accounts at them
     #[command(visible_alias = "upstreams")]

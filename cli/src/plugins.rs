@@ -24,7 +24,7 @@ pub(super) enum PluginsCommand {
     New(author::NewArgs),
     /// Make the component of the plugin in this folder; each command is shown before it runs
     Build(author::BuildArgs),
-    /// Look at a built plugin as agents and operators will: exit code 1 where something fails
+    /// Look at a built plugin as agents and operators will; the exit code is 1 if something fails
     Check(author::CheckArgs),
     /// Print the definitions of a component's tools, as its code declares them
     Schema(author::SchemaArgs),
@@ -32,7 +32,7 @@ pub(super) enum PluginsCommand {
     Test(author::TestArgs),
     /// Put a component from a file, a URL or a registry into the plugins folder, after checks, and note its origin
     Install(author::InstallArgs),
-    /// Check the files of the plugins folder against their origins, pins and signatures; exit code 1 where one differs
+    /// Check the files of the plugins folder against their origins, pins and signatures; the exit code is 1 if one differs
     Verify(author::PluginVerifyArgs),
     /// List the plugins that run, with their source and health, and the files that were refused or are held
     List,
@@ -43,7 +43,7 @@ pub(super) enum PluginsCommand {
     },
     /// Put a component into the plugins folder of the gateway, and wait until it runs or is refused
     ///
-    /// The build before it serves until the new one runs. A file that is refused is removed again.
+    /// The previous build serves until the new one runs. A file that is refused is removed again.
     Upload {
         /// The component, such as numbers.wasm
         file: PathBuf,
@@ -62,9 +62,9 @@ pub(super) enum PluginsCommand {
         #[arg(long, value_name = "HEX")]
         sha256: String,
     },
-    /// Load the files of the folder, and retry refused ones: prints the outcome of each
+    /// Load the files of the folder, and retry refused ones; print the outcome of each
     ///
-    /// For instance after a contract that was in the way of one has changed.
+    /// Use it, for instance, once a contract no longer prevents a file from being loaded.
     Reload,
     /// Remove a plugin's file: a built-in plugin serves instead, or its tools answer `unavailable`
     Remove {

@@ -20,16 +20,16 @@ pub(super) type Policy = AdminArgs<PolicyCommand>;
 pub(super) enum PolicyCommand {
     /// Check the policies against the contracts: each problem with its file, line and policy
     ///
-    /// Exit code 0 where all is sound, 1 where something is not: for CI. With --admin, those of a running gateway.
+    /// The exit code is 1 if a policy has a problem (for CI). With --admin, the policies of a running gateway are checked.
     Check,
     /// Try a table of cases: a caller, a call, and whether it is allowed
     ///
-    /// Exit code 0 where each case ends as the table says, 1 where one does not. docs/policy.md has an example.
+    /// The exit code is 1 if a case does not end as the table says. docs/policy.md has an example.
     Test {
         /// The cases, as YAML or JSON
         file: PathBuf,
     },
-    /// Print the Cedar schema that the contracts make
+    /// Print the Cedar schema made from the contracts
     Schema,
 }
 

@@ -36,8 +36,8 @@ pub(super) struct ServeArgs {
     listen: Option<SocketAddr>,
     #[command(flatten)]
     part: ServedPart,
-    /// End with 1 where any contract file, lock, plugin file or connection is refused, or a source is away, instead of serving
-    /// the rest (for CI)
+    /// Exit with code 1 if any contract file, lock, plugin file or connection is refused, or a source cannot be reached,
+    /// instead of serving the rest (for CI)
     #[arg(long, conflicts_with = "file")]
     strict: bool,
     #[command(flatten)]
@@ -51,8 +51,8 @@ pub(super) struct StdioArgs {
     file: Option<PathBuf>,
     #[command(flatten)]
     part: ServedPart,
-    /// End with 1 where any contract file, lock, plugin file or connection is refused, or a source is away, instead of serving
-    /// the rest (for CI)
+    /// Exit with code 1 if any contract file, lock, plugin file or connection is refused, or a source cannot be reached,
+    /// instead of serving the rest (for CI)
     #[arg(long, conflicts_with = "file")]
     strict: bool,
     /// Serve the tools of one view, instead of all

@@ -55,7 +55,7 @@ const OF_ONE_RULE_MAX: usize = 3;
 
 #[derive(Subcommand)]
 pub(super) enum UpstreamsCommand {
-    /// List the servers, the health of each, and what waits for consent
+    /// List the servers, the state of each, and what waits for approval
     List,
     /// Show one server: its state and why, what is left out of its lists, and what it wrote to stderr last
     Show {
@@ -124,7 +124,7 @@ pub(super) struct UpstreamAddArgs {
     /// The callers that may share one session: shared, tenant, agent or session
     #[arg(long, value_name = "WHO")]
     isolation: Option<String>,
-    /// The era of the protocol to speak, legacy or modern, where the server answers both and one of them badly
+    /// The era of the protocol to speak, legacy or modern, if the server answers both and one of them badly
     #[arg(long, value_name = "ERA")]
     era: Option<String>,
     /// The prefix of every tool's name; by default NAME

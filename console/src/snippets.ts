@@ -56,7 +56,7 @@ export function snippets(url: string, key: string | null): Snippet[] {
 /** What is entered at the clients that their vendors host. They take no key: people sign in at an issuer. */
 export function hostedSnippets(url: string, issuers: string[]): Snippet[] {
   const lacking = !url.startsWith("https://")
-    ? "It reaches https addresses of the internet alone: set public_url of [http] first."
+    ? "It reaches https addresses on the internet only: set public_url of [http] first."
     : issuers.length === 0
       ? "It takes no keys: add an issuer to [[identity.issuers]] first."
       : null;

@@ -290,7 +290,7 @@ fn a_server_with_odd_manners_is_extracted_all_the_same() {
         (
             &["banner"],
             &["good"],
-            "were no MCP messages and were skipped",
+            "were not MCP messages and were skipped",
         ),
         (
             &["wrong-ids"],

@@ -608,7 +608,7 @@ fn go_back(house: &House) -> Value {
     let (code, out, err) = house.run(&[&rollback[..], &["--fingerprint", fingerprint]].concat());
     assert_eq!((code, out.as_str()), (0, "airports: 1.0.0"), "{err}");
     let (_, listed, _) = house.run(&["contracts", "list"]);
-    assert!(listed.contains("airports was taken back from"), "{listed}");
+    assert!(listed.contains("airports was rolled back from"), "{listed}");
     report
 }
 

@@ -239,11 +239,11 @@ async fn a_key_for_what_is_not_there_is_made_with_a_warning() {
     let (code, key, err) = house.run(&[&words[..], &limited].concat());
     assert!(code == 0 && key.starts_with("weir_"), "{err}");
     assert!(
-        err.contains("warning: there is no contract `airport` now; did you mean `airports`?"),
+        err.contains("warning: there is no contract `airport` yet; did you mean `airports`?"),
         "{err}"
     );
     assert!(
-        err.contains("warning: there is no tool `lookup_everything` now"),
+        err.contains("warning: there is no tool `lookup_everything` yet"),
         "{err}"
     );
     let made = house.json(&[

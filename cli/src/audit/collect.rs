@@ -65,7 +65,7 @@ impl CollectArgs {
             }
         }
         if reached.is_empty() && buckets.is_empty() {
-            return Err(anyhow::anyhow!("no machine answered its chains").into());
+            return Err(anyhow::anyhow!("no machine returned its chains").into());
         }
         collected.warn_of_gaps()?;
         eprintln!(

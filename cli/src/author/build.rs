@@ -33,7 +33,7 @@ pub(in super::super) struct BuildArgs {
     /// The plugin's folder
     #[arg(default_value = ".")]
     folder: PathBuf,
-    /// Make a native library instead of a component, which runs without a sandbox (Rust alone)
+    /// Make a native library, which runs without a sandbox, instead of a component (Rust only)
     #[arg(long)]
     native: bool,
 }

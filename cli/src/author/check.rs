@@ -25,7 +25,7 @@ use super::{
 
 #[derive(Args)]
 pub(in super::super) struct CheckArgs {
-    /// A component, or a native library; by default what `weir plugin build` left in this folder, which is built where it is not there
+    /// A component, or a native library; by default what `weir plugin build` left in this folder, built now if it is missing
     file: Option<PathBuf>,
     /// Do not build a second time
     #[arg(long)]
@@ -195,8 +195,8 @@ fn second_build(
         true => report.ok("second build", format!("the same bytes, sha256 {}", hex::encode(Sha256::digest(&first)))),
         false => report.warn(
             "second build",
-            "other bytes come of the same source; where the source has changed since, `weir plugin build` first. Some tools \
-             never make the same component twice, and then only a digest of the file itself says which build it is",
+            "the second build has other bytes; if the source has changed since the first, run `weir plugin build` again. Some tools \
+             never make the same component twice, and then only the digest of the file itself says which build it is",
         ),
     }
     Ok(())

@@ -118,7 +118,7 @@ fn plugin_name(component: &[u8], config: &GatewayConfig) -> Result<String, AppEr
         let loaded = plugins.into_iter().find(|plugin| !plugin.built_in);
         Ok(loaded
             .map(|plugin| plugin.name)
-            .context("it is one of those that the program carries already")?)
+            .context("the program already contains this plugin")?)
     })?
 }
 

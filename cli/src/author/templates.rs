@@ -10,9 +10,9 @@ use crate::sources;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum TemplateKind {
-    /// Functions that are tools by themselves
+    /// Functions, each of which is a tool
     Tools,
-    /// An adapter: records of a source, which a contract makes tools of
+    /// An adapter: records of a source, which a contract turns into tools
     Collection,
 }
 

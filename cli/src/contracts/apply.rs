@@ -14,7 +14,7 @@ use crate::{Done, admin::AdminTarget, compile};
 pub(crate) struct ApplyArgs {
     /// The folder of `*.yaml`, `*.yml` and `*.json` files
     folder: PathBuf,
-    /// Hold all changes, even where they could go live at once
+    /// Hold all changes, even if they could go live at once
     #[arg(long)]
     hold: bool,
 }

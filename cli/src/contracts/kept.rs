@@ -14,7 +14,7 @@ use crate::{
 /// The treatment of the version that a draft replaces.
 #[derive(Args)]
 pub(crate) struct KeepOptions {
-    /// Serve the version whose place it takes on, for pinned agents and at /mcp/CONTRACT@MAJOR
+    /// Keep serving the version that it replaces, for pinned agents and at /mcp/CONTRACT@MAJOR
     #[arg(long, requires = "fingerprint")]
     keep: bool,
     /// The last day of the version that is kept, in UTC, or a time in RFC 3339

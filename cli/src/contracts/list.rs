@@ -60,7 +60,7 @@ pub(super) fn list(target: &AdminTarget) -> Done {
         if let Some(from) = contract["rolled_back"].as_str() {
             let name = cell(&contract["name"]);
             println!(
-                "\n{name} was taken back from {from}; its {maker} is taken over again once it says something else"
+                "\n{name} was rolled back from {from}; its {maker} is published again once it changes"
             );
         }
     }
@@ -68,7 +68,7 @@ pub(super) fn list(target: &AdminTarget) -> Done {
         let kind = refused["kind"].as_str().unwrap_or_default();
         let meanwhile = match kind {
             "contract" => "the version published before is still served",
-            "version" => "this contract alone is not taken over",
+            "version" => "only this contract is not published",
             _ => "what does not need it is served",
         };
         println!("\nrefused: {kind} {}; {meanwhile}", cell(&refused["file"]));

@@ -242,7 +242,7 @@ pub(super) fn print_database(drafted: &DraftedDatabase) -> bool {
     let keyless = names(&has_no_key);
     if !keyless.is_empty() {
         eprintln!(
-            "note: no lookup, since there is no key: {keyless}. If a column tells records apart, say `key: [column]`."
+            "note: no lookup, since there is no key: {keyless}. If a column identifies records, write `key: [column]`."
         );
     }
     let mut shapes = drafted.shapes.values();

@@ -46,8 +46,8 @@ pub(super) struct DraftOpenapiArgs {
     /// What is printed on stdout
     #[arg(long, value_enum, default_value_t = DraftOutput::Contract, requires = "foreign")]
     print: DraftOutput,
-    /// Report all that was changed or left out, instead of a few examples. Of a database: take every table and view, as one
-    /// contract
+    /// Report everything that was changed or left out, instead of a few examples. For a database, draft every table and
+    /// view as one contract
     #[arg(long, conflicts_with = "url")]
     pub(super) all: bool,
 }

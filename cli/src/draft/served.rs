@@ -52,7 +52,7 @@ pub(crate) struct ServedPart {
         conflicts_with_all = ["sheets", "header_row", "records"]
     )]
     pub(crate) tables: Vec<String>,
-    /// A sheet of a workbook, instead of all with a header; given again, further ones
+    /// A sheet of a workbook, instead of all that have a header; may be repeated
     #[arg(
         long = "sheet",
         value_name = "NAME",
@@ -60,7 +60,7 @@ pub(crate) struct ServedPart {
         conflicts_with = "records"
     )]
     pub(crate) sheets: Vec<String>,
-    /// The row of the header, counted from 1, where titles or notes stand above it
+    /// The row of the header, counted from 1, if titles or notes are above it
     #[arg(
         long,
         value_name = "ROW",
@@ -316,7 +316,7 @@ impl ServedPart {
                 )
             }
             NamedSource::Sheet | NamedSource::Database(_) if self.records.is_some() => {
-                anyhow::bail!("--records is for a web service alone")
+                anyhow::bail!("--records is only for a web service")
             }
             _ => Ok(()),
         }

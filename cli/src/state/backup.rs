@@ -17,7 +17,7 @@ use crate::{CliSettings, Done, block_on};
 #[derive(Args)]
 #[command(arg_required_else_help = true)]
 pub(super) struct BackupArgs {
-    /// A folder that is not there yet; to restore, make it the state folder
+    /// A folder that does not exist yet; to restore, make it the state folder
     to: PathBuf,
     #[command(flatten)]
     settings: CliSettings,

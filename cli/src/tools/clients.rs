@@ -22,20 +22,20 @@ use crate::{
 
 /// Say for each tool and client whether it accepts the tool, what it does not see, or why it refuses it
 ///
-/// Exit code 0 where no client refuses a tool, 1 where one does: for CI. The rules and their sources: docs/views.md.
+/// The exit code is 1 if a client refuses a tool (for CI). docs/views.md has the rules and their sources.
 #[derive(Args)]
 pub(super) struct ClientsArgs {
     /// A contract, a compiled document, any server's tools/list answer or what `weir extract` prints, instead of what a
     /// configuration serves; `-` for stdin
     #[arg(conflicts_with = "view")]
     file: Option<PathBuf>,
-    /// This client alone; may be repeated
+    /// Only this client; may be repeated
     #[arg(long = "client", value_name = "CLIENT", value_parser = client_profile)]
     clients: Vec<ClientProfile>,
-    /// The tools of one view, for the clients of its profile where it has one
+    /// The tools of one view, for the clients of its profile if it has one
     #[arg(long, value_name = "NAME")]
     view: Option<String>,
-    /// End with 1 also if a client does not see everything
+    /// Exit with code 1 also if a client does not see everything
     #[arg(long)]
     no_loss: bool,
     /// Print the findings as JSON

@@ -21,10 +21,10 @@ use crate::{AppError, CliSettings, Done, admin::table, block_on, client_profile,
 /// search.
 #[derive(Args)]
 pub(super) struct CostArgs {
-    /// The cost with schemas written for this client
+    /// Measure with schemas written for this client
     #[arg(long, value_name = "CLIENT", value_parser = client_profile)]
     client: Option<ClientProfile>,
-    /// The measures as JSON
+    /// Print the measurements as JSON
     #[arg(long)]
     json: bool,
     /// Count the tokens of a text instead, such as an answer that `weir call` printed: a file, or `-` for stdin
@@ -230,10 +230,9 @@ fn advice(rows: &[CostRow]) -> String {
         .filter(|row| row.task_tokens() < list.min(searched))
     {
         Some(view) => format!(
-            "{all} The view `{}` costs less than both, about {}, for tasks that its {} tools are enough for.",
+            "{all} The view `{}` costs less than both, about {}, for tasks that need only its tools.",
             view.name,
-            view.task_tokens(),
-            view.tools
+            view.task_tokens()
         ),
         None => all,
     }

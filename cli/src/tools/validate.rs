@@ -16,7 +16,7 @@ pub(super) struct ValidateArgs {
     schema: PathBuf,
     /// The arguments, a JSON file; `-` for stdin
     arguments: PathBuf,
-    /// Print the text that a model reads of a refusal, instead of JSON
+    /// Print a refusal as the text that a model reads, instead of JSON
     #[arg(long)]
     text: bool,
 }

@@ -133,7 +133,7 @@ function Write({ write }: { write: PlannedWrite }) {
       )}
       {write.options && <CodeBlock label="What the source is asked with" text={pretty(write.options as never)} />}
       <p className="small soft">
-        {write.guards.length > 0 ? "It runs only while the record is as shown." : "The source cannot hold the write to the record as it is now."}
+        {write.guards.length > 0 ? "It runs only while the record is as shown." : "The source cannot check that the record is still the same when the write runs."}
       </p>
     </>
   );

@@ -31,7 +31,7 @@ impl HostedClient {
         let name = self.name();
         if !server.url.starts_with("https://") {
             return Some(format!(
-                "`{name}` reaches https URLs of the internet alone, and this one is {}: set `[http] public_url`",
+                "`{name}` reaches only https URLs on the internet, and this one is {}: set `[http] public_url`",
                 server.url
             ));
         }

@@ -219,7 +219,7 @@ fn an_import_in_javascript_that_cannot_be_made_says_what_to_do() {
         ),
         (
             "import words from \"./words.json\";",
-            "words.json is no JavaScript",
+            "words.json is not JavaScript",
         ),
         (
             "await new Promise(() => undefined);",

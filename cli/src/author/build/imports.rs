@@ -45,7 +45,7 @@ fn explain_not_found(folder: &Path, error: &str) -> Option<String> {
     let (file, _) = rest.split_once('\'')?;
     if file.ends_with(".weir/build/entry.js") {
         return Some(
-            "plugin.js does not exist: a plugin begins with this file, which `tsc` writes of plugin.ts where there is a tsconfig.json"
+            "plugin.js does not exist: a plugin begins with this file, which `tsc` writes from plugin.ts if there is a tsconfig.json"
                 .to_owned(),
         );
     }
@@ -57,7 +57,7 @@ fn explain_not_found(folder: &Path, error: &str) -> Option<String> {
     let package = package(module);
     if module.starts_with("node:") || NODE.contains(&package) {
         return Some(format!(
-            "{file} imports `{module}`, which is a part of Node: a plugin has none of it, and reaches files, services and databases by \
+            "{file} imports `{module}`, which is a part of Node: a plugin has no Node, and reaches files, services and databases through \
              `files`, `http` and `sql` of sdk/weir.js"
         ));
     }
@@ -107,7 +107,7 @@ fn explain_data(error: &str) -> Option<String> {
     let (file, _) = place(error)?;
     let name = file.strip_suffix(".json")?;
     Some(format!(
-        "{file} is no JavaScript, and a plugin imports nothing else: write `export default` before the same text in {name}.js"
+        "{file} is not JavaScript, and a plugin imports nothing else: write `export default` before the same text in {name}.js"
     ))
 }
 
@@ -130,7 +130,7 @@ fn write_instead(file: &str) -> String {
     let package = package(inside);
     let name = package.rsplit('/').next().unwrap_or(package);
     format!(
-        "the package `{package}` is written in CommonJS, and a plugin imports ES modules alone. Import a build of it that is one, or make one:\n\n  \
+        "the package `{package}` is written in CommonJS, and a plugin imports only ES modules. Import a build of it that is one, or make one:\n\n  \
          npx esbuild {file} --bundle --format=esm --outfile={name}.js\n\n\
          and write `import it from \"./{name}.js\"`"
     )

@@ -32,7 +32,7 @@ pub(super) fn build(folder: &PluginProject) -> anyhow::Result<PathBuf> {
     if folder.has("tsconfig.json") {
         if !folder.has(COMPILER) {
             bail!(
-                "there is a tsconfig.json, and no compiler of TypeScript: run `npm install --save-dev typescript`, and build again"
+                "there is a tsconfig.json, but no TypeScript compiler: run `npm install --save-dev typescript`, and build again"
             );
         }
         run(command(folder, "node").arg(COMPILER), INSTALL_NODE)?;

@@ -164,13 +164,13 @@ fn missing(environment: &Path, output: &str) -> String {
     }
     let instead = match package {
         "pydantic_core" => {
-            "\n\nWrite a dataclass in place of the pydantic model, or a model of pydantic 1, which is Python alone: \
+            "\n\nWrite a dataclass in place of the pydantic model, or a model of pydantic 1, which is pure Python: \
              `pydantic<2` in requirements.txt"
         }
-        _ => "\n\nUse a package that is Python alone in its place",
+        _ => "\n\nUse a pure Python package instead",
     };
     format!(
-        "\n\n`{package}` has parts that are compiled for this machine, and a component runs Python alone.{instead}"
+        "\n\n`{package}` has parts that are compiled for this machine, and a component runs only Python.{instead}"
     )
 }
 

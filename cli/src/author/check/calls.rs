@@ -45,7 +45,7 @@ pub(super) async fn look(served: &GatewayApp, report: &mut CheckReport) -> Resul
             None => report.warn(
                 "answers",
                 format!(
-                    "{}: no arguments can be made of its schema, so it is not called",
+                    "{}: no arguments can be made from its schema, so it is not called",
                     tool.name
                 ),
             ),
@@ -105,7 +105,7 @@ async fn over_http(
     if report.is_clean("answers over HTTP") {
         report.ok(
             "answers over HTTP",
-            "each tool, with arguments made of its schema",
+            "each tool, with arguments made from its schema",
         );
     }
     Ok(())
@@ -121,7 +121,8 @@ async fn post(client: &reqwest::Client, url: &str, tool: &ProbeCall) -> anyhow::
         .header("mcp-name", &tool.name);
     let response = request.body(call(0, tool).to_string()).send().await?;
     let status = response.status();
-    serde_json::from_str(&response.text().await?).with_context(|| format!("{status}, and no MCP"))
+    serde_json::from_str(&response.text().await?)
+        .with_context(|| format!("{status}, but not with MCP"))
 }
 
 async fn over_stdio(

@@ -277,7 +277,7 @@ fn absent<'a>(
         let near = weir_contracts::name::nearest(name, there.iter().copied());
         let near = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
         let shown = shorten(name, NAME_MAX_CHARS);
-        format!("there is no {what} `{shown}` now{near}")
+        format!("there is no {what} `{shown}` yet{near}")
     };
     named.map(sentence).collect()
 }
