@@ -214,7 +214,9 @@ impl AuthenticationError {
     pub fn reason(self) -> String {
         match self {
             Self::Missing => "no key and no token was sent".to_owned(),
-            Self::Malformed => "what was sent is no key, and no token that is read here".to_owned(),
+            Self::Malformed => {
+                "what was sent is neither a key nor a token that is accepted here".to_owned()
+            }
             Self::Unknown => "the key is unknown, or its secret is wrong".to_owned(),
             Self::Expired => "the key has expired".to_owned(),
             Self::Revoked => "the key is revoked".to_owned(),

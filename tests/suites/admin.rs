@@ -921,7 +921,7 @@ async fn a_retry_is_answered_as_the_first_time() {
     assert_eq!(refused.status(), 400, "who signs in needs no admin key");
     let refused = refused.text().await.expect("text");
     assert!(
-        refused.contains("no Idempotency-Key is taken here"),
+        refused.contains("no Idempotency-Key is accepted here"),
         "{refused}"
     );
 }

@@ -274,7 +274,7 @@ async fn who_knows_no_tasks_waits_or_is_told() {
         json!({ "extensions": { "io.modelcontextprotocol/tasks": {} } })
     );
     let message = refused.reply()["error"]["message"].as_str();
-    let lacks = "the extension io.modelcontextprotocol/tasks, and this client does not say that it knows it";
+    let lacks = "the extension io.modelcontextprotocol/tasks, and this client does not declare it";
     assert!(
         message.is_some_and(|message| message.contains(lacks)),
         "{}",

@@ -408,7 +408,7 @@ async fn a_view_that_is_edited_is_taken_over_while_serving() {
         .expect("weir runs");
     let answer = String::from_utf8_lossy(&output.stderr).into_owned();
     for place in [
-        "/views/No: is no name of a view",
+        "/views/No: is not the name of a view",
         "/views/No/tools/0: a pattern has 1 to 200 characters",
     ] {
         assert!(answer.contains(place), "{place}: {answer}");

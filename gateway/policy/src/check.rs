@@ -36,7 +36,7 @@ pub fn check_rules(rules: &PolicyRules, vocabulary: &PolicyVocabulary) -> Vec<Fi
             problems.push(FileProblem::new(
                 "",
                 "",
-                format!("no Cedar schema can be made of the contracts: {error}"),
+                format!("no Cedar schema can be made from the contracts: {error}"),
             ));
             return problems;
         }

@@ -43,7 +43,7 @@ const KEEP_INTERVAL: Duration = Duration::from_secs(1);
 const UNDER_WAY: &str = "the first request with this Idempotency-Key has not ended: ask again. If its gateway was stopped \
                          meanwhile, look whether it was done, and use another key";
 const NOT_TAKEN: &str =
-    "no Idempotency-Key is taken here: the answer holds a secret and is kept nowhere";
+    "no Idempotency-Key is accepted here: the answer contains a secret and is not kept";
 /// The routes whose answers are shown once and kept nowhere.
 pub(super) const SECRET: [&str; 6] = [
     "/v1/keys",

@@ -171,9 +171,9 @@ fn is_readable(method: &str, params: Option<&Value>) -> bool {
 /// Returns why a question of a server reaches no caller.
 pub(super) fn why_unasked(method: &str, params: Option<&Value>) -> Option<&'static str> {
     if is_unsafe_link(params) {
-        return Some("wants a URL opened that is not https");
+        return Some("asks for a URL to be opened that is not https");
     }
-    (!is_readable(method, params)).then_some("does not have the form that the protocol wants")
+    (!is_readable(method, params)).then_some("does not have the form that the protocol requires")
 }
 
 /// Returns the questions to the caller, who must be able to answer all of them. `allowed` is for a server, which may not ask
@@ -193,7 +193,7 @@ pub(super) fn ask(
     };
     let wrong =
         |what: String| CallError::new(fault, "The tool asks for something it may not.").log(what);
-    // A tool that asks nothing and gives a state wants to be called again with it.
+    // A tool that asks nothing and gives a state must be called again with it.
     let least = if state.is_some() { 0 } else { 1 };
     let mut asked = match weir_schema::json::read(requests) {
         Ok(Value::Object(asked)) if (least..=REQUESTS_MAX).contains(&asked.len()) => asked,
@@ -210,7 +210,7 @@ pub(super) fn ask(
         .and_then(|stated| serde_json::from_str(stated).ok());
     if asked.is_empty() && capabilities.is_none() {
         let message =
-            "The tool wants to be called again with its state, and this client cannot do that.";
+            "The tool must be called again with its state, and this client cannot do that.";
         let error = CallError::new(FailureCode::ToolError, message);
         return Err(CallError {
             reason: Some("client_cannot_be_asked".to_owned()),
@@ -246,7 +246,7 @@ pub(super) fn ask(
             .is_some_and(|stated| can(stated, needed))
         {
             let message = format!(
-                "The tool asks its caller before it goes on ({method}), and this client cannot be asked."
+                "The tool asks its caller a question ({method}), and this client cannot be asked."
             );
             let error = CallError::new(FailureCode::ToolError, message);
             let form = match request.asking.lacking {

@@ -106,28 +106,28 @@ impl MissingCapability {
         let (message, reason) = match self {
             Self::Tasks => {
                 return (
-                    "this needs the extension io.modelcontextprotocol/tasks, and this client does not say that it knows it",
+                    "this needs the extension io.modelcontextprotocol/tasks, and this client does not declare it",
                     "client_has_no_tasks",
                 );
             }
             Self::ElicitationForm => (
-                "the tool asks its user to fill in a form before it goes on, and this client does not declare the capability `elicitation` that this needs",
+                "the tool asks its user to fill in a form, and this client does not declare the capability `elicitation` that this needs",
                 "client_cannot_be_asked",
             ),
             Self::ElicitationUrl => (
-                "the tool asks its user to open a URL before it goes on, and this client does not declare the capability `elicitation` with `url` that this needs",
+                "the tool asks its user to open a URL, and this client does not declare the capability `elicitation` with `url` that this needs",
                 "client_cannot_be_asked",
             ),
             Self::Sampling => (
-                "the tool asks the client's model before it goes on, and this client does not declare the capability `sampling` that this needs",
+                "the tool asks the client's model, and this client does not declare the capability `sampling` that this needs",
                 "client_cannot_be_asked",
             ),
             Self::SamplingTools => (
-                "the tool asks the client's model, which may use tools, before it goes on, and this client does not declare the capability `sampling` with `tools` that this needs",
+                "the tool asks the client's model, which may use tools, and this client does not declare the capability `sampling` with `tools` that this needs",
                 "client_cannot_be_asked",
             ),
             Self::Roots => (
-                "the tool asks for the client's folders before it goes on, and this client does not declare the capability `roots` that this needs",
+                "the tool asks for the client's folders, and this client does not declare the capability `roots` that this needs",
                 "client_cannot_be_asked",
             ),
         };

@@ -57,7 +57,7 @@ pub(super) fn may_run(tool: &CatalogueTool, request: &CallRequest<'_>) -> Result
     }
     let error = CallError::new(
         FailureCode::ToolError,
-        "The tool runs only as a task, and this client knows no tasks.",
+        "The tool runs only as a task, and this client does not support tasks.",
     );
     Err(CallError {
         form: ErrorForm::MissingCapability(MissingCapability::Tasks),

@@ -183,7 +183,7 @@ fn written(
         }
         tool.to_string()
     };
-    let call = format!("Calls a tool that {FIND_TOOLS} has found, and answers what it answers.");
+    let call = format!("Calls a tool that {FIND_TOOLS} has found, and returns its answer.");
     [
         one(FIND_TOOLS, "Find tools", description, true),
         one(CALL_TOOL, "Call a tool", &call, read_only),

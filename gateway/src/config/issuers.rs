@@ -183,7 +183,7 @@ impl ClaimGrant {
             || self.contracts.len() + self.tools.len() > LIST_MAX
         {
             return Some((
-                "names what is no contract, or too many contracts and tools",
+                "names something that is not a contract, or too many contracts and tools",
                 "name each contract as it is listed, or write contracts = [\"*\"]",
             ));
         }

@@ -381,7 +381,7 @@ impl ConfigReader {
             let place = format!("/views/{view}");
             if name::check_contract(view).is_err() {
                 let hint = "use a lowercase letter and then up to 31 of a-z, 0-9 and '-'";
-                self.problem(place.clone(), "is no name of a view", hint);
+                self.problem(place.clone(), "is not the name of a view", hint);
             }
             for (index, contract) in settings.contracts.iter().enumerate() {
                 if let Err(message) = name::check_contract(contract) {

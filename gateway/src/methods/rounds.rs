@@ -79,7 +79,7 @@ impl QuestionRounds {
         let requests = ask.requests.as_deref().unwrap_or("{}");
         let requests: Map<String, Value> = serde_json::from_str(requests).unwrap_or_default();
         if requests.is_empty() {
-            return Ok("{}".to_owned()); // the maker wants to be called again with its state alone
+            return Ok("{}".to_owned()); // the maker must be called again, with its state only
         }
         match asker {
             QuestionChannel::Session(channel) => ask_client(channel, ask, &requests, cancel).await,

@@ -496,5 +496,5 @@ fn part<'a>(body: &mut &'a [u8], length: usize) -> Result<&'a [u8]> {
 
 fn text(bytes: &[u8]) -> Result<String> {
     String::from_utf8(bytes.to_vec())
-        .map_err(|_| Error::internal("The gateway's answer is no text."))
+        .map_err(|_| Error::internal("The gateway's answer is not text."))
 }

@@ -237,7 +237,7 @@ fn parsed<'a, T: Deserialize<'a>>(head: &'a [u8]) -> Result<T> {
 }
 
 fn text(body: &[u8]) -> Result<&str> {
-    std::str::from_utf8(body).map_err(|_| Error::internal("The gateway's call is no text."))
+    std::str::from_utf8(body).map_err(|_| Error::internal("The gateway's call is not text."))
 }
 
 fn done(head: &impl Serialize, body: Vec<u8>) -> Answer {

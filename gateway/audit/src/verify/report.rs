@@ -167,7 +167,7 @@ impl TrailReport {
         }
         writeln!(
             to,
-            "a cut would not be found at the end of {}: no other chain and no receipt given here names what follows. Keep \
+            "a cut would not be found at the end of {}: no other chain and no receipt given here names a later record. Keep \
              receipts, or the heads that --json prints, elsewhere",
             named.join(", ")
         )

@@ -57,7 +57,7 @@ impl FolderWalk<'_> {
             if self.entries > ENTRIES_MAX {
                 return Err(ConnectionError::new(
                     FailureCode::TooLarge,
-                    "the folder holds more than 100,000 entries",
+                    "the folder contains more than 100,000 entries",
                 ));
             }
             // A name that is not Unicode cannot be asked for, so it is not offered.

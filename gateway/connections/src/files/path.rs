@@ -70,17 +70,17 @@ fn check(path: &str) -> Result<(), ConnectionError> {
         ));
     }
     if path.contains('\\') {
-        return Err(refused("the path holds a backslash"));
+        return Err(refused("the path contains a backslash"));
     }
     if path.chars().any(char::is_control) {
-        return Err(refused("the path holds a control character"));
+        return Err(refused("the path contains a control character"));
     }
     Ok(())
 }
 
 fn check_name(name: &str) -> Result<(), ConnectionError> {
     match name {
-        "" => Err(refused("the path holds an empty name")),
+        "" => Err(refused("the path contains an empty name")),
         ".." | "." => Err(refused(
             "the path may not leave the folder of the connection",
         )),

@@ -94,7 +94,7 @@ pub(super) fn of_request(
             .field("headers"));
         }
         let value = HeaderValue::from_str(value)
-            .map_err(|_| refused("a header's value holds a character that cannot be sent"))?;
+            .map_err(|_| refused("a header's value contains a character that cannot be sent"))?;
         map.append(name, value);
     }
     Ok(map)

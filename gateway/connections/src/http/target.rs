@@ -62,7 +62,7 @@ pub(super) fn append_query(url: &mut Url, encoded: &str) -> Result<(), Connectio
     if !encoded.bytes().all(allowed) || !decode(encoded.as_bytes()).1 {
         return Err(ConnectionError::new(
             FailureCode::InvalidArguments,
-            "the query holds a character that must be percent-encoded",
+            "the query contains a character that must be percent-encoded",
         )
         .field("query"));
     }
@@ -96,7 +96,7 @@ fn check(path: &str) -> Result<(), ConnectionError> {
     let mut segments = path.split('/').peekable();
     while let Some(segment) = segments.next() {
         if segment.is_empty() && segments.peek().is_some() {
-            return Err(refused("the path holds an empty segment"));
+            return Err(refused("the path contains an empty segment"));
         }
         check_segment(segment)?;
     }
@@ -107,19 +107,19 @@ fn check_segment(segment: &str) -> Result<(), ConnectionError> {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:@%".contains(&byte);
     if !segment.bytes().all(allowed) {
         return Err(refused(
-            "the path holds a character that must be percent-encoded",
+            "the path contains a character that must be percent-encoded",
         ));
     }
     // Twice, since some servers behind proxies decode twice.
     let (once, is_whole) = decode(segment.as_bytes());
     if !is_whole {
-        return Err(refused("the path holds a broken percent-encoding"));
+        return Err(refused("the path contains a broken percent-encoding"));
     }
     // Such a server may leave alone what it cannot decode, so the rest is still judged.
     let (twice, _) = decode(&once);
     for decoded in [once, twice] {
         if decoded.contains(&0) || decoded.contains(&b'\r') || decoded.contains(&b'\n') {
-            return Err(refused("the path holds a control character"));
+            return Err(refused("the path contains a control character"));
         }
         let steps = decoded.split(|byte| matches!(byte, b'/' | b'\\'));
         for step in steps {

@@ -292,7 +292,7 @@ impl SqliteSession {
         if statement.parameter_count() != prepared.parameters.len() {
             return Err(ConnectionError::new(
                 FailureCode::InvalidArguments,
-                "the statement takes another number of parameters",
+                "the statement has a different number of parameters",
             ));
         }
         for (at, parameter) in prepared.parameters.iter().enumerate() {

@@ -95,7 +95,7 @@ impl GuestState {
         access: ImportAccess,
     ) -> Result<Arc<FileRoot>, Error> {
         if path.len() > PATH_MAX_BYTES {
-            return Err(too_large("A path takes at most 4096 bytes."));
+            return Err(too_large("A path has at most 4096 bytes."));
         }
         match self.connection(name, access)? {
             ConnectionHandle::Files(root) => Ok(Arc::clone(root)),

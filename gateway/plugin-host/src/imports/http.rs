@@ -125,7 +125,7 @@ fn check_size(request: &Request) -> Result<(), Error> {
     let options = request.options.as_ref().map_or(0, String::len);
     let size = request.method.len() + request.path.len() + pairs.sum::<usize>() + options;
     if size + request.body.as_ref().map_or(0, Vec::len) > ARGUMENT_MAX_BYTES {
-        return Err(too_large("A request takes at most 1 MB."));
+        return Err(too_large("A request has at most 1 MB."));
     }
     Ok(())
 }

@@ -164,7 +164,7 @@ impl Host for GuestState {
 impl GuestState {
     fn indexes(&self, name: &Name) -> Result<Arc<IndexStore>, Error> {
         if name.source.len() + name.version.len() + name.column.len() > NAME_MAX_BYTES {
-            return Err(too_large("The name of an index takes at most 8192 bytes."));
+            return Err(too_large("The name of an index has at most 8192 bytes."));
         }
         self.profile.indexes.clone().ok_or_else(|| {
             error(

@@ -422,5 +422,5 @@ fn head<'a, T: serde::Deserialize<'a>>(function: &str, head: &'a [u8]) -> wasmti
 
 fn text(function: &str, body: Vec<u8>) -> wasmtime::Result<String> {
     String::from_utf8(body)
-        .map_err(|_| wasmtime::Error::msg(format!("its answer of `{function}` is no text")))
+        .map_err(|_| wasmtime::Error::msg(format!("its answer to `{function}` is not text")))
 }

@@ -99,7 +99,7 @@ unsafe extern "C" fn answer(
         // SAFETY: the library lends them until this function comes back.
         let (function, head, body) = unsafe { (function.bytes(), head.bytes(), body.bytes()) };
         let Ok(function) = std::str::from_utf8(function) else {
-            return failed("invalid", "A name is no text.");
+            return failed("invalid", "A name is not text.");
         };
         HOST.with_borrow_mut(|host| match host {
             Some(host) => host(function, head, body),

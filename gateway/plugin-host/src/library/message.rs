@@ -111,7 +111,7 @@ impl PipeHeader {
             return Err(nonsense("it is no message"));
         }
         if parsed.head.saturating_add(parsed.body) > max {
-            return Err(nonsense(&format!("a message takes at most {max} bytes")));
+            return Err(nonsense(&format!("a message has at most {max} bytes")));
         }
         Ok(parsed)
     }
@@ -131,7 +131,7 @@ impl PipeHeader {
             }));
         }
         let function =
-            String::from_utf8(bytes).map_err(|_| nonsense("a function's name is no text"))?;
+            String::from_utf8(bytes).map_err(|_| nonsense("a function's name is not text"))?;
         Ok(PipeMessage::Call {
             function,
             head,

@@ -314,7 +314,9 @@ fn copy(
     let unreadable = |error: io::Error| format!("it cannot be read: {error}");
     let metadata = fs::metadata(path).map_err(unreadable)?;
     if !metadata.is_file() || metadata.len() > FILE_MAX_BYTES {
-        return Err(format!("it is no file of at most {FILE_MAX_BYTES} bytes"));
+        return Err(format!(
+            "it is not a file of at most {FILE_MAX_BYTES} bytes"
+        ));
     }
     let bytes = fs::read(path).map_err(unreadable)?;
     let digest = component::digest(&bytes);

@@ -58,7 +58,8 @@ pub struct Tried {
     pub wire: Box<RawValue>,
 }
 
-const ASKS: &str = "the tool asks its caller before it goes on, and a trial cannot answer: call it with an MCP client";
+const ASKS: &str =
+    "the tool asks its caller a question, and a trial cannot answer: call it with an MCP client";
 
 /// Runs one call, or checks it, as an agent would make it. It is recorded like any other. What may change something needs
 /// the role operator.

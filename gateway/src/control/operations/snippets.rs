@@ -90,7 +90,7 @@ fn snippet(client: McpClient, url: &str, needs_key: bool) -> ClientSnippet {
         note: match &written {
             Err(failure) => Some(failure.in_one_line()),
             Ok(_) if by_variable => Some(format!("set {KEY} to the key where the client starts")),
-            Ok(_) if by_header => Some("write the key in the place of KEY".to_owned()),
+            Ok(_) if by_header => Some("replace KEY with the key".to_owned()),
             Ok(_) => None,
         },
         text: written.ok().map(|entry| client.document(NAME, &entry)),

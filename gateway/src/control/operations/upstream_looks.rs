@@ -159,7 +159,7 @@ pub(crate) async fn look_at(
     servers.take(resolved);
     let server = servers
         .get(&name)
-        .ok_or_else(|| OperationError::unavailable("the server was not taken over"))?;
+        .ok_or_else(|| OperationError::unavailable("the server was not added"))?;
     let listed = tokio::time::timeout(LOOK_MAX, server.lists()).await;
     servers.close().await;
     let (listed, about) = listed

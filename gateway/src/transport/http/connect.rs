@@ -145,7 +145,7 @@ async fn end(link: LinkRequest) -> Response {
         Ok(Ok(label)) => {
             let lines = [
                 format!("{label} calls {place} as you now."),
-                "You can close this page, and go on where you came from.".to_owned(),
+                "You can close this page and continue where you were.".to_owned(),
             ];
             page(StatusCode::OK, "Connected", &lines, None)
         }

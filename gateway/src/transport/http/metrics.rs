@@ -67,7 +67,7 @@ async fn answer(State(asked): State<Arc<MetricsEndpoint>>, request: Request) -> 
     let (head, _) = request.into_parts();
     if !metrics.are_guarded() {
         if !asked.loopback {
-            return asked.refuse("metrics are open on loopback alone; set `token` under [metrics]");
+            return asked.refuse("metrics are open only on loopback; set `token` under [metrics]");
         }
         // A page in a browser on this machine is not this machine.
         if let Err(error) = asked.door.visit(&head, || "/metrics".to_owned()) {
@@ -81,7 +81,7 @@ async fn answer(State(asked): State<Arc<MetricsEndpoint>>, request: Request) -> 
         }
         if asked.is_behind_proxy(&head.headers) {
             return asked.refuse(
-                "metrics are open to this machine alone, and a proxy is in front; set `token` under [metrics]",
+                "metrics are open only to this machine, and a proxy is in front; set `token` under [metrics]",
             );
         }
     }

@@ -42,7 +42,7 @@ use crate::{
 /// Proof that the call is recorded.
 const RECEIPT: &str = "weir-receipt";
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
-const ASKS: &str = "The tool asks its caller before it goes on, which plain HTTP cannot carry. Call it with an MCP client.";
+const ASKS: &str = "The tool asks its caller a question, which plain HTTP cannot carry. Call it with an MCP client.";
 
 /// A call that runs by itself, with or without a reader.
 struct DetachedCall {

@@ -116,7 +116,7 @@ impl MysqlSession {
         if takes != parameters.len() {
             let error = ConnectionError::new(
                 FailureCode::InvalidArguments,
-                "the statement takes another number of parameters",
+                "the statement has a different number of parameters",
             );
             return Err(error.into());
         }

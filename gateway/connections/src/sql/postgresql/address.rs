@@ -213,7 +213,7 @@ impl AddressParts {
             .filter_map(|(name, value)| Some((name.to_owned(), value?)))
             .collect();
         if settings.iter().any(|(_, value)| value.contains('\0')) {
-            return Err("`url` holds a zero byte".to_owned());
+            return Err("`url` contains a zero byte".to_owned());
         }
         Ok(PostgresqlAddress {
             host: if host.starts_with('/') {

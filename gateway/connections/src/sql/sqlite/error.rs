@@ -36,7 +36,7 @@ pub(super) fn from(error: Error, guard: &SqliteGuard) -> ConnectionError {
         }
         Error::NulError(_) => ConnectionError::new(
             FailureCode::InvalidArguments,
-            "the statement holds a NUL character",
+            "the statement contains a NUL character",
         ),
         _ => refused::statement(),
     };

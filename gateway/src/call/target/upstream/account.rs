@@ -80,11 +80,11 @@ impl AccountQuestions {
         })?;
         let message = match scopes {
             [] => format!(
-                "The tool's server `{}` wants to know who asks. Sign in there, and allow it to be called as you.",
+                "The tool's server `{}` needs to know who calls. Sign in there, and allow this gateway to call it as you.",
                 upstream.name
             ),
             scopes => format!(
-                "The tool's server `{}` wants more for this call than you have allowed: {}. Sign in there again, and allow that too.",
+                "The tool's server `{}` needs more permissions for this call than you have given: {}. Sign in there again, and give them too.",
                 upstream.name,
                 scopes.join(" ")
             ),

@@ -250,7 +250,7 @@ impl OutgoingCall {
             Ok(Value::Object(responses)) if accepted(&responses) => Ok(true),
             _ => {
                 let message =
-                    "The server wants its caller to open a URL first, and the caller did not.";
+                    "The server asked its caller to open a URL first, and the caller did not.";
                 Err(CallError::new(FailureCode::ToolError, message))
             }
         }
