@@ -265,7 +265,7 @@ impl<'a> ContractDrafter<'a> {
         if CollectionShape::takes_formats(self.input.adapter) {
             let _ = writeln!(
                 text,
-                "    # A cell that is no value of its column is null, and filters count it."
+                "    # A cell that does not fit the type of its column is null, and filters count it."
             );
             let _ = writeln!(text, "    misfits: empty");
         }
@@ -321,8 +321,8 @@ impl<'a> ContractDrafter<'a> {
         }
         if shape.key.is_empty() {
             self.notes.push(
-                "There is no lookup, since nothing is known to tell one record from another: no column named like a key \
-                 (id, no, code, email …) has another value in every record. If one does, say `key: [column]` and add it."
+                "There is no lookup, since no column is known to identify a record: none that is named like a key (id, no, \
+                 code, email …) has a different value in every record. If one does, write `key: [column]` and add a lookup."
                     .to_owned(),
             );
             return;

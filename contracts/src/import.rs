@@ -98,7 +98,7 @@ pub fn openapi(
     };
     for _ in 0..ROUNDS_MAX {
         if operations.is_empty() {
-            let why = "no operation could be taken, so there is no contract";
+            let why = "no operation could be imported, so there is no contract";
             return Err(remarks
                 .iter()
                 .map(|remark| remark.problem(file))

@@ -360,7 +360,7 @@ fn check_together(tools: &[Value], findings: &mut LintFindings) {
         let folded = name::words(tool.name).concat();
         if let Some(other) = names.insert(folded, tool.name) {
             let message = format!(
-                "the name differs from {} in case or separators alone",
+                "the name differs from {} only in case or separators",
                 name::quoted(other)
             );
             findings.add(Some(tool.name), "", NAMES_ALIKE, message);

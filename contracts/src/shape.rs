@@ -27,7 +27,7 @@ pub struct CollectionShape {
     /// IANA name or offset that zoneless datetimes of the source are read in. Set by the contract; UTC without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timezone: Option<String>,
-    /// The treatment of cells that are no values of their column, set by the contract.
+    /// The treatment of cells that do not fit the type of their column, set by the contract.
     #[serde(default, skip_serializing_if = "MisfitPolicy::is_refuse")]
     pub misfits: MisfitPolicy,
     /// The texts that stand for an empty cell. Set by the contract.
@@ -58,7 +58,7 @@ pub struct ShapePart {
     pub left_out: Option<String>,
 }
 
-/// The treatment of a cell that is no value of its column, in a source that stores text.
+/// The treatment of a cell that does not fit the type of its column, in a source that stores text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MisfitPolicy {
@@ -225,7 +225,7 @@ impl CollectionShape {
         }
     }
 
-    /// Puts in what a contract says about cells that are no values of their column. The key keeps its types, since a record
+    /// Puts in what a contract says about cells that do not fit the type of their column. The key keeps its types, since a record
     /// is known by it.
     pub(crate) fn apply_misfits(&mut self, misfits: MisfitPolicy, null_words: &[String]) {
         self.misfits = misfits;

@@ -85,7 +85,7 @@ fn only_what_is_wanted_is_read() {
         },
     )
     .expect_err("nothing is wanted");
-    assert!(why.contains("no operation could be taken"), "{why}");
+    assert!(why.contains("no operation could be imported"), "{why}");
 }
 
 #[test]
@@ -633,7 +633,7 @@ fn a_pattern_of_another_dialect_is_dropped() {
     );
     assert_eq!(
         remarks(&imported),
-        ["pattern the pattern `(?i)^ab` is not one of JSON Schema; the service alone checks it"]
+        ["pattern the pattern `(?i)^ab` is not one of JSON Schema; only the service checks it"]
     );
 }
 
@@ -865,11 +865,11 @@ fn what_no_value_meets_is_mended_or_left_to_the_service() {
         remarks(&imported),
         [
             "schema 1 of the listed values are not of the type boolean, and are left out",
-            "schema no listed value is of the type integer, and is left out; the service alone checks it",
-            "schema a list of values has none, and is left out; the service alone checks it",
-            "schema `minimum` is greater than `maximum`, and both are left out; the service alone checks it",
-            "schema `minLength` is greater than `maxLength`, and both are left out; the service alone checks it",
-            r#"schema the type "file" is none of JSON Schema, and is left out; the service alone checks it"#,
+            "schema no listed value is of the type integer, and is left out; only the service checks it",
+            "schema a list of values has none, and is left out; only the service checks it",
+            "schema `minimum` is greater than `maximum`, and both are left out; only the service checks it",
+            "schema `minLength` is greater than `maxLength`, and both are left out; only the service checks it",
+            r#"schema the type "file" is not one of JSON Schema, and is left out; only the service checks it"#,
         ]
     );
     let nothing = r#"{ type: string, nullable: true, enum: [null] }"#;

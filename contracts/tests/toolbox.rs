@@ -301,12 +301,12 @@ fn what_is_no_configuration_is_refused() {
         ("a: 1", "no configuration of Toolbox"),
         (
             "tools: { x: { kind: sqlite-sql, source: y, statement: SELECT 1 } }",
-            "no tool could be taken",
+            "no tool could be imported",
         ),
         ("tools: [", ""),
         (
             "sources: { y: { kind: sqlite } }\ntools: { \"x\\ny: {\": { kind: sqlite-sql, source: y, statement: SELECT 1 } }",
-            "no tool could be taken",
+            "no tool could be imported",
         ),
     ] {
         let problems = toolbox("tools.yaml", text, None).expect_err(text);

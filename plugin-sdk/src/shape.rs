@@ -23,7 +23,7 @@ pub struct Shape {
     /// IANA name or offset that zoneless datetimes of the source are read in. Set by the contract; UTC without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timezone: Option<String>,
-    /// The treatment of cells that are no values of their column, in a source that stores text. Set by the contract.
+    /// The treatment of cells that do not fit the type of their column, in a source that stores text. Set by the contract.
     #[serde(default, skip_serializing_if = "Misfits::is_refuse")]
     pub misfits: Misfits,
     /// The texts that stand for an empty cell. Set by the contract.
@@ -98,7 +98,7 @@ pub struct Field {
     pub empties_misfits: bool,
 }
 
-/// The treatment of a cell that is no value of its column.
+/// The treatment of a cell that does not fit the type of its column.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Misfits {

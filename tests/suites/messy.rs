@@ -64,7 +64,7 @@ async fn the_export_of_a_shop() {
         &screen,
         &[
             "orders: 5 columns, key 'Order No'",
-            "The column 'Status' has values that differ in case or blanks alone, and a filter by one of them finds all: 'Paid', 'paid'.",
+            "The column 'Status' has values that differ only in case or blanks, and a filter by one of them finds all: 'Paid', 'paid'.",
             "The column \"Total\" is read as numbers with their unit, `# €`.",
             "The column \"Discount\" is read as numbers with their unit, `# %`.",
             "The last row looks like a total (\"TOTAL\"). It is a record like the others.",

@@ -249,7 +249,7 @@ impl<'s> BindingTarget<'s> {
             }
             ToolVerb::Delete if !is_key => {
                 let message = format!(
-                    "a delete takes the key alone, and {} is no part of it",
+                    "a delete takes only the key, and {} is not part of it",
                     name::quoted(wanted)
                 );
                 problems.add_hint(
@@ -516,7 +516,7 @@ impl<'s> BindingTarget<'s> {
             "a create needs a value for the {columns} {}, which {have} no field",
             lacking.join(", ")
         );
-        let hint = "add a field, required or with a `default:`; if the source fills it by itself, say \
+        let hint = "add a field, required or with a `default:`; if the source fills it in, write \
                     `nullable: true` under the collection's `shape:`";
         problems.add_hint(format!("{}/fields", form.place), message, hint);
     }

@@ -160,7 +160,7 @@ fn source(
     bound.form.apply(&mut value);
     if !value.is_null() && !fits(&value, slot) {
         let message = format!(
-            "is no value for {} '{}', which takes {}",
+            "is not a value for {} '{}', which takes {}",
             slot.what,
             slot.name,
             taken(slot)

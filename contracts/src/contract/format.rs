@@ -15,7 +15,7 @@ impl ArtifactFormat {
     pub const OFFERS: Self = Self(2);
     /// The format with contracts compiled from an upstream server's offer.
     pub const UPSTREAMS: Self = Self(3);
-    /// The format with rules for cells that are no values of their column.
+    /// The format with rules for cells that do not fit the type of their column.
     pub const CELLS: Self = Self(4);
     /// The format with counts and summaries.
     pub const SUMMARIES: Self = Self(5);

@@ -23,7 +23,7 @@ pub(super) fn note_alike(input: &DraftInput<'_>, shape: &CollectionShape) -> Vec
             false => "each is a choice of its own",
         };
         Some(format!(
-            "The column {} has values that differ in case or blanks alone, and {way}: {}.",
+            "The column {} has values that differ only in case or blanks, and {way}: {}.",
             name::quoted(column),
             alike.join(", ")
         ))

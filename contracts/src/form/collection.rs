@@ -26,7 +26,7 @@ pub struct FormCollection {
     /// The contract's own words about columns, where it knows better than the source.
     pub overrides: Vec<ColumnOverride>,
     pub timezone: Option<String>,
-    /// The treatment of cells that are no values of their column.
+    /// The treatment of cells that do not fit the type of their column.
     pub misfits: MisfitPolicy,
     /// The texts that stand for an empty cell.
     pub null_words: Vec<String>,
@@ -101,7 +101,7 @@ fn misfits(table: &FormTable<'_>, problems: &mut FileProblems) -> MisfitPolicy {
     MisfitPolicy::from_word(&word).unwrap_or_else(|| {
         problems.add_hint(
             table.at("misfits"),
-            "does not say what becomes of cells that are no values of their column",
+            "does not say what becomes of cells that do not fit the type of their column",
             "write empty, text or refuse",
         );
         MisfitPolicy::default()

@@ -167,7 +167,7 @@ pub const COLLECTION: &[FormKey] = &[
     key(
         "key",
         KeyValue::Names,
-        "The columns that tell one record from another; without it the source's own.",
+        "The columns that identify a record; without it, the source's own key.",
     ),
     key(
         "write",
@@ -187,7 +187,7 @@ pub const COLLECTION: &[FormKey] = &[
     key(
         "misfits",
         KeyValue::Word(&["empty", "text", "refuse"]),
-        "What becomes of a cell of a sheet that is no value of its column.",
+        "What becomes of a cell of a sheet that does not fit the type of its column.",
     ),
     key(
         "null_words",

@@ -28,7 +28,7 @@ pub(super) fn mend(schema: &mut Map<String, Value>) -> Vec<String> {
             schema.shift_remove(least);
             schema.shift_remove(most);
             left_out.push(format!(
-                "`{least}` is greater than `{most}`, and both are left out; the service alone checks it"
+                "`{least}` is greater than `{most}`, and both are left out; only the service checks it"
             ));
         }
     }
@@ -59,7 +59,7 @@ fn mend_types(schema: &mut Map<String, Value>) -> Option<String> {
     }
     let shown = unknown.map(|word| shorten(&word.to_string(), 60).into_owned())?;
     Some(format!(
-        "the type {shown} is none of JSON Schema, and is left out; the service alone checks it"
+        "the type {shown} is not one of JSON Schema, and is left out; only the service checks it"
     ))
 }
 
@@ -99,7 +99,7 @@ fn mend_values(schema: &mut Map<String, Value>) -> Option<String> {
             false => format!("no listed value is of the type {}", types.join(" or ")),
         };
         return Some(format!(
-            "{what}, and is left out; the service alone checks it"
+            "{what}, and is left out; only the service checks it"
         ));
     }
     if is_null_alone && !types.iter().any(|word| word == "null") {

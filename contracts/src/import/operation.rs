@@ -337,7 +337,7 @@ impl<'d> OperationSource<'d> {
             return Err((
                 "path",
                 self.place.to_owned(),
-                "the path is no plain path".to_owned(),
+                "the path is not a plain path".to_owned(),
             ));
         }
         Ok(())

@@ -452,7 +452,7 @@ impl SchemaLifter<'_> {
         let shown = shorten(pattern, 60);
         self.dropped.push((
             "pattern",
-            format!("the pattern `{shown}` {fault}; the service alone checks it"),
+            format!("the pattern `{shown}` {fault}; only the service checks it"),
         ));
         self.left_out.insert(pattern.to_owned());
     }

@@ -64,7 +64,7 @@ pub fn toolbox(
     let mut tools = tools(&parts, &sources, &mut remarks);
     for _ in 0..ROUNDS_MAX {
         if tools.is_empty() {
-            let why = "no tool could be taken, so there is no contract";
+            let why = "no tool could be imported, so there is no contract";
             let problems = remarks.iter().map(|remark| remark.problem(file));
             return Err(problems
                 .chain([FileProblem::new(file, "/tools", why)])
@@ -150,7 +150,7 @@ fn parts(file: &str, text: &str) -> Result<ToolboxSections, Vec<FileProblem>> {
         }
     }
     if parts.tools.is_empty() {
-        let why = "there are no tools in it: it is no configuration of Toolbox";
+        let why = "there are no tools in it: it is not a configuration of Toolbox";
         let hint = "name a file with `tools:` of the kind postgres-sql, sqlite-sql or mysql-sql";
         return Err(vec![FileProblem::new(file, "/tools", why).hint(hint)]);
     }
@@ -266,7 +266,7 @@ fn tool(
         return Err((
             "tool",
             format!(
-                "a tool of the kind {} is no statement of its own; {kind} is",
+                "a tool of the kind {} has no statement of its own; one of the kind {kind} has",
                 name::quoted(word("kind"))
             ),
         ));
@@ -447,7 +447,7 @@ fn pointer(section: &str, name: &str) -> String {
 
 /// Reports a section, or the parts of a kind, that no contract has.
 fn other(section: &str) -> ImportRemark {
-    let message = format!("{} are not taken over", name::quoted(section));
+    let message = format!("{} are not imported", name::quoted(section));
     let mut place = String::new();
     json::push_pointer(&mut place, section);
     left_out(&place, section, "section", &message)
