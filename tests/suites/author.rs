@@ -267,6 +267,17 @@ fn a_new_adapter_is_built_checked_and_called() {
             desk.succeed(name, &["call", "get_number", "--number", "7"]),
             r#"{"number":7,"square":49}"#
         );
+        let largest = [
+            "call",
+            "list_numbers",
+            "--order-by",
+            "-number",
+            "--limit",
+            "2",
+        ];
+        let listed = desk.succeed(name, &largest);
+        let expected = r#"{"records":[{"number":100,"square":10000},{"number":99,"square":9801}],"#;
+        assert!(listed.starts_with(expected), "{language}: {listed}");
         if language == "c" {
             for (square, counted) in [("49", r#"{"count":1}"#), ("50", r#"{"count":0}"#)] {
                 let words = ["call", "count_numbers", "--square", square];

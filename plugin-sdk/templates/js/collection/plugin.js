@@ -67,7 +67,8 @@ export const collections = {
     const last = open.get(collection) ?? fail("not_configured", "The collection was never configured.");
     // "-number" asks for the largest first; the shape offers no other order.
     const step = query.order[0] === "-number" ? -1 : 1;
-    const first = query.cursor === undefined ? (step > 0 ? 1 : last) : Number(query.cursor) + step;
+    // `componentize-qjs` passes an absent cursor as null.
+    const first = query.cursor == null ? (step > 0 ? 1 : last) : Number(query.cursor) + step;
     if (!Number.isInteger(first)) fail("invalid", "The cursor is not one of this list.", "cursor");
     const records = [];
     for (let number = first; number >= 1 && number <= last; number += step) {
