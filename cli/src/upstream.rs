@@ -255,7 +255,7 @@ fn print_upstream(target: &AdminTarget, upstream: &Value) {
         cell(&upstream["restarts"])
     );
     println!(
-        "  calls     {}, of them {} not answered",
+        "  calls     {} ({} not answered)",
         cell(&upstream["calls"]),
         cell(&upstream["failures"])
     );
@@ -635,19 +635,17 @@ fn failure(error: OperationError) -> AppError {
 /// Reloads, so that a running gateway serves what the configuration says now. Returns where that one is asked, if one runs.
 async fn reload(target: &AdminTarget, file: &Path) -> anyhow::Result<Option<AdminClient>> {
     let Ok(api) = target.api() else {
-        println!(
-            "a gateway takes it over when it starts, or on SIGHUP (no gateway with this state runs)"
-        );
+        println!("no gateway with this state runs: one applies it at its start, or on SIGHUP");
         return Ok(None);
     };
     let reloaded = api.ask(Method::POST, "/v1/config/reload", None).await;
     reloaded.with_context(|| {
         let shown = file.display();
         format!(
-            "{shown} is written, and the running gateway has not taken it over: correct what it reports, then run `weir reload`"
+            "{shown} is written, but the running gateway has not applied it: correct what it reports, then run `weir reload`"
         )
     })?;
-    println!("the running gateway has taken it over");
+    println!("the running gateway has applied it");
     Ok(Some(api))
 }
 
@@ -673,8 +671,8 @@ fn remove(target: &AdminTarget, name: &str) -> Done {
     println!("{} does not name `{name}` any more", file.display());
     block_on(reload(target, &file))??;
     println!(
-        "what was published of it is listed on, and answers `unavailable`, until someone publishes the draft that retires \
-         it: see `weir contracts list`"
+        "its published tools stay listed and answer `unavailable` until the draft that retires them is published: see \
+         `weir contracts list`"
     );
     Ok(ExitCode::SUCCESS)
 }

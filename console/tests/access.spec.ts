@@ -1,7 +1,7 @@
 // Keys in the place of others, who is signed in, what policies say, and what waits for the next start.
 import { ask, expect, publishDesk, signIn, test } from "./gateway";
 
-test("a key is rotated: the new one may the same, and the old one goes on until it is revoked", async ({ page, request }) => {
+test("a key is rotated: the new one may the same, and the old one stays valid until it is revoked", async ({ page, request }) => {
   await publishDesk(request, "accessa");
   const asked = { agent: "rotated", access: { contracts: ["accessa"], tools: [] }, limits: { rate: "50/min" }, expires_in_s: 30 * 86_400 };
   const { body: old } = await ask(request, "POST", "/v1/keys", asked);

@@ -46,7 +46,7 @@ const TITLES: Record<number, string> = {
   409: "It changed meanwhile",
   412: "It changed meanwhile",
   413: "It is too large",
-  422: "It cannot be taken as it is",
+  422: "It cannot be accepted as it is",
   429: "Too many requests at once",
   500: "The gateway failed",
   503: "It is not available now",

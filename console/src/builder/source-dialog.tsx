@@ -131,7 +131,7 @@ function SourceForm({ connections, onClose }: { connections: ConnectionView[]; o
         label="Name in the contract"
         value={name}
         onChange={setName}
-        fault={taken.includes(name) ? "Another source has this name." : name !== "" && !/^[A-Za-z0-9_-]{1,64}$/.test(name) ? "Letters, digits, _ and - alone." : undefined}
+        fault={taken.includes(name) ? "Another source has this name." : name !== "" && !/^[A-Za-z0-9_-]{1,64}$/.test(name) ? "Only letters, digits, _ and -." : undefined}
       />
       {connection?.write && <CheckField label="Tools may write to it" value={isWritten} onChange={setWritten} />}
       {error != null && <ProblemNote error={error} />}

@@ -102,7 +102,7 @@ function PinForm({ onDone }: { onDone: () => void }) {
   };
   return (
     <form className="stack" onSubmit={(event) => void pin(event)}>
-      <p>It goes on with this version, whatever becomes live, with each of its keys.</p>
+      <p>It keeps this version with all of its keys, whatever becomes live.</p>
       <TextField label="Agent" value={agent} onChange={setAgent} list={[...new Set(keys.data?.map((key) => key.agent))]} required autoFocus />
       <ChoiceField
         label="Version"

@@ -214,12 +214,12 @@ function ServerDetail({ server }: { server: UpstreamView }) {
         </dd>
         <dt>Calls</dt>
         <dd>
-          {server.calls.toLocaleString("en")}, of them {server.failures.toLocaleString("en")} not answered
+          {server.calls.toLocaleString("en")} ({server.failures.toLocaleString("en")} not answered)
         </dd>
       </dl>
       {server.auth === "oauth" && <ServerAccounts server={server.name} />}
       <Lines title="Left out" lines={server.left_out} />
-      <Lines title="Published otherwise than it wrote it" lines={server.notes} />
+      <Lines title="Published differently from what it wrote" lines={server.notes} />
       {server.stderr && (
         <section className="stack tight">
           <h3>What it wrote to stderr last</h3>

@@ -67,7 +67,7 @@ function Suggested({ keeping }: { keeping: KeepingView }) {
   return (
     <p className="note warn small">
       No shim that the change suggests converts every call: {keeping.missing}.{" "}
-      {keeping.needs_shim ? "It cannot be kept without one." : "Without one it goes on with its own binding, as long as its source has what that names."}
+      {keeping.needs_shim ? "It cannot be kept without one." : "Without one it continues with its own binding, as long as its source has what the binding names."}
     </p>
   );
 }

@@ -149,8 +149,8 @@ function RollBack({ detail, to, report }: { detail: TaggedContract; to: string; 
       </GuardedAction>
       <Overlay title={`Go back to ${to}?`} kind="dialog" isOpen={isOpen} onClose={() => setOpen(false)}>
         <p>
-          {to} is served at once{report.breaking ? ", which breaks callers of the live version" : ""}. Its file, plugin or server still says the
-          later one, which is not taken over before it says something else.
+          {to} is served at once{report.breaking ? ", which breaks callers of the live version" : ""}. Its file, plugin or server still has
+          the later version, which is published again only once it changes.
         </p>
         {error != null && <ProblemNote error={error} />}
         <div className="row">

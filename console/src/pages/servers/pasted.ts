@@ -48,14 +48,14 @@ function readConfiguration(text: string): PastedServer[] | string {
   try {
     root = JSON.parse(text);
   } catch {
-    return "This begins like JSON and is none. Paste the whole object.";
+    return "This begins like JSON, but it is not. Paste the whole object.";
   }
-  if (!isRecord(root)) return "This is JSON, and no configuration of servers.";
+  if (!isRecord(root)) return "This is JSON, but not a configuration of servers.";
   const whole = root;
   const held = SERVER_KEYS.map((key) => whole[key]).find(isRecord) ?? whole;
   const entries = readEntry("", held) ? ([["", held]] as [string, Json][]) : Object.entries(held);
   const servers = entries.map(([name, entry]) => readEntry(name, entry)).filter((server) => server !== null);
-  return servers.length > 0 ? servers : "No entry of this has a `url` or a `command`.";
+  return servers.length > 0 ? servers : "No entry has a `url` or a `command`.";
 }
 
 function readEntry(name: string, entry: Json): PastedServer | null {

@@ -132,7 +132,7 @@ function ToolReach({ documents, name }: { documents: ContractDocument["tools"]; 
 
 function NameCell({ from, prefix, choice, doubles, onName }: { from: string; prefix: string; choice: ToolChoice; doubles: string[]; onName: (from: string, name: string) => void }) {
   const given = choice.names[from] ?? "";
-  const fault = given !== "" && !isToolName(given) ? "A-Z, a-z, 0-9, _ and - alone" : doubles.includes(given || from) ? "another tool has this name" : "";
+  const fault = given !== "" && !isToolName(given) ? "only A-Z, a-z, 0-9, _ and -" : doubles.includes(given || from) ? "another tool has this name" : "";
   return (
     <>
       <div className="named">

@@ -218,7 +218,7 @@ function Offer({ offer, checked, choice }: { offer: UpstreamOffer; checked: Upst
         </dd>
       </dl>
       <Lines title="Left out" lines={offer.left_out} />
-      <Lines title="Published otherwise than it wrote it" lines={offer.notes} />
+      <Lines title="Published differently from what it wrote" lines={offer.notes} />
       {offer.instructions && (
         <section className="stack tight" aria-label="Instructions to the model">
           <h3>Instructions to the model</h3>
@@ -257,7 +257,7 @@ function AddTexts({ server, choice, folder, added }: { server: PastedServer; cho
       <h3>Add it</h3>
       <p>
         Run this on the gateway's machine, in <code>{folder}</code>, the folder of its <code>weir.toml</code>. It shows what the server offers and asks; what you
-        agree to is published, and a running gateway takes it over. This page shows when it is there.
+        agree to is published, and a running gateway applies it. This page shows when it is there.
         {overlay !== null && (
           <>
             {" "}

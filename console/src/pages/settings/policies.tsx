@@ -74,7 +74,7 @@ function FileFaults({ faults }: { faults: Fault[] }) {
   if (faults.length === 0) return null;
   return (
     <section className="note bad stack tight" aria-label="Problems">
-      <strong>{count(faults.length, "problem")}: a change of such a file is not taken over until it has none</strong>
+      <strong>{count(faults.length, "problem")}: a changed file is not applied until it has none</strong>
       {byFile(faults).map(([file, own]) => (
         <div key={file} className="stack tight">
           <h3>

@@ -12,7 +12,7 @@ import { isRecord, parseExact } from "../../schema/exact";
 const WORDS: Record<PolicyCaseResult["found"], { tone: Tone; text: string }> = {
   allow: { tone: "good", text: "It runs." },
   deny: { tone: "bad", text: "It is refused: forbidden." },
-  hidden: { tone: "warn", text: "The tool is not there for this caller." },
+  hidden: { tone: "warn", text: "The tool does not exist for this caller." },
   audit: { tone: "warn", text: "It runs, and the trail says that it would be refused." },
 };
 
