@@ -1,4 +1,4 @@
-//! The MCP clients people have: where their configurations lie, and how they write a server down.
+//! The supported MCP clients: where their configurations are, and how each describes a server.
 
 mod edit;
 mod file;
@@ -93,7 +93,7 @@ impl McpHost {
         self.client().reference(variable)
     }
 
-    /// Returns the server in this client's own words. The failure says what the client cannot take.
+    /// Returns the entry of the server as this client writes it. The failure says what the client cannot express.
     pub(super) fn entry(self, entry: &Entry) -> Result<Value, UpstreamFailure> {
         self.client().entry(entry)
     }

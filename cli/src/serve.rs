@@ -225,7 +225,7 @@ async fn bind(listen: SocketAddr) -> anyhow::Result<TcpListener> {
     })
 }
 
-/// Puts the address of the command line over that of the configuration.
+/// Overrides the address of the configuration with that of the command line.
 fn listening(
     mut config: GatewayConfig,
     listen: Option<SocketAddr>,

@@ -22,12 +22,12 @@ pub(super) const NAME_ONE: &str = "Name one: --config /path/to/weir.toml";
 /// The filter of a command's log lines: problems, and the reason for a long wait.
 const QUIET_FILTER: &str = "warn,weir::compiling=info";
 
-/// The connection of files that are dropped where there is no configuration, and their folder, which is apart from the state.
+/// The connection for files that are dropped into the console without a configuration, and its folder beside the state.
 const FILES: &str = "files";
 const FILES_FOLDER: &str = "weir-files";
 
 impl CliSettings {
-    /// Reads the file, with flags and environment over it.
+    /// Reads the file; flags and environment variables override it.
     pub(super) fn config(&self) -> Result<GatewayConfig, Vec<FileProblem>> {
         let mut config = match self.found_file() {
             Some(file) => config::load(&file)?,
@@ -46,8 +46,8 @@ impl CliSettings {
         Ok(config)
     }
 
-    /// Reads the configuration of a gateway that people look at. Where there is none it has a connection to a folder
-    /// beside the state, so that a file that is dropped into the console becomes a tool.
+    /// Reads the configuration of a gateway with a console. Without a file, it has a connection to a folder beside the state,
+    /// so that a file that is dropped into the console becomes a tool.
     pub(super) fn config_of_server(&self) -> Result<GatewayConfig, Vec<FileProblem>> {
         // Where nothing can be written there is no such folder, and the gateway serves all the same.
         let folder = Path::new(FILES_FOLDER);
@@ -62,8 +62,8 @@ impl CliSettings {
         Ok(config)
     }
 
-    /// Returns the state folder. A configuration with a fault takes no command away that only speaks to a running gateway: a
-    /// key has to be revoked on a bad day too.
+    /// Returns the state folder. A faulty configuration does not stop commands that only talk to a running
+    /// gateway: a key must be revocable at any time.
     pub(super) fn state_folder(&self) -> PathBuf {
         let (folder, fault) = self.find_state_folder();
         if let Some(fault) = fault {
@@ -196,14 +196,14 @@ pub(super) fn key() -> Option<String> {
     key_in("WEIR_KEY")
 }
 
-/// Returns the key in a variable, without the end of a line that files of variables leave behind it.
+/// Returns the key in a variable, without the line ending that environment files may leave after it.
 pub(super) fn key_in(variable: &str) -> Option<String> {
     let key = std::env::var(variable).ok()?;
     let key = key.trim_end_matches(['\r', '\n']);
     (!key.is_empty()).then(|| key.to_owned())
 }
 
-/// Opens the gateway for a command that answers and ends: its answer is wanted on the terminal, and no log of a start.
+/// Opens the gateway for a command that prints an answer and exits: the log of the start stays off the terminal.
 pub(super) async fn briefly(
     mut config: GatewayConfig,
     process: Option<&str>,
@@ -243,7 +243,7 @@ async fn opened(
     .await
 }
 
-/// Listens to SIGHUP, which ends the process no longer. One that comes before [`follow_hangups`] is kept for it.
+/// Listens for SIGHUP, which no longer ends the process then. A signal that comes before [`follow_hangups`] is kept for it.
 pub(super) fn hangups() -> std::io::Result<Signal> {
     signal(SignalKind::hangup())
 }

@@ -1,4 +1,4 @@
-//! The end of a process that serves: signals are heard and time is kept in a thread of its own, which no call can keep busy.
+//! The end of a process that serves. A separate thread, which no call can block, handles signals and time limits.
 
 use std::{
     io, process,
@@ -32,7 +32,7 @@ struct StopSignals {
     interrupt: Signal,
 }
 
-/// Hears SIGTERM and Ctrl-C from now on. The future waits for one of them, after which the gateway drains and leaves. The process
+/// Starts to listen for SIGTERM and Ctrl-C. The future waits for one of them, after which the gateway drains and leaves. The process
 /// ends within its time then, whatever its other threads do.
 pub(super) fn hear(gateway: &Arc<ServingGateway>) -> impl Future<Output = ()> + Send + use<> {
     // The last one to hold the gateway closes its trail: that is no matter of this thread.

@@ -115,7 +115,7 @@ mod tests {
         assert_eq!(found[1].value(&arguments), Some("3".to_owned()));
     }
 
-    /// The specification wants an integer to be compared by its value.
+    /// The specification requires an integer to be compared by its value.
     #[test]
     fn a_number_is_repeated_however_it_is_written() {
         let argument = MirroredArgument {

@@ -97,7 +97,7 @@ impl McpClient {
         }
     }
 
-    /// Returns the server in this client's own words. The failure says what the client cannot take.
+    /// Returns the entry of the server as this client writes it. The failure says what the client cannot express.
     pub fn entry(self, entry: &ServerEntry) -> Result<Value, UpstreamFailure> {
         let (ServerEntry::Command { key, .. } | ServerEntry::Url { key, .. }) = entry;
         let key = key.as_deref().map(|variable| {

@@ -1,4 +1,4 @@
-//! A gateway in this process with a few tools, whose source is not there: protocol tests ask for no more.
+//! A gateway in this process with a few tools and no source, which is enough for protocol tests.
 
 use std::{ops::Deref, sync::Arc};
 

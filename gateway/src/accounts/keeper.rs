@@ -17,11 +17,11 @@ use crate::identity::now_ms;
 
 /// The time for which a process may renew alone. It is longer than the answer of an issuer may take.
 const RENEWAL_MS: i64 = 12_000;
-/// The pause between two looks whether another process has renewed.
+/// The pause between two checks whether another process has renewed the token.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
-/// The looks at an account before a request for its token is given up.
+/// The number of checks of an account before a request for its token is given up.
 const LOOKS_MAX: usize = 250;
-/// A token is renewed so long before it expires, or after three quarters of its life where that is short.
+/// The time before its expiry at which a token is renewed. A short-lived one is renewed after three quarters of its life.
 const RENEW_BEFORE_MS: i64 = 60_000;
 
 /// The secret part of an account, and the means of renewing it.

@@ -1,4 +1,4 @@
-//! The policies in force: what the folder has, as far as it is sound, and the files before it where it is not.
+//! The policies in force: the valid files of the folder, and for each faulty file the last text that was valid.
 
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 

@@ -136,7 +136,7 @@ impl CallEvents for CallChannel {
         !matches!(self.progress, ProgressMode::Unwanted)
     }
 
-    /// Never blocks. What does not increase is dropped: the protocol wants strictly increasing numbers.
+    /// Never blocks. What does not increase is dropped: the protocol requires strictly increasing numbers.
     fn progress(&self, done: f64, total: Option<f64>, message: &str) {
         let mut waiting = self.waiting.lock();
         let is_wanted = self.wants_progress() && done.is_finite();

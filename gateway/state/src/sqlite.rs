@@ -23,7 +23,7 @@ pub const FILE: &str = "weir.db";
 const LOCK: &str = "weir.db.lock";
 /// The most connections of one process.
 const CONNECTIONS_MAX: usize = 4;
-/// The time that who wants the file alone waits for others.
+/// The time that a process waits for exclusive access to the file.
 const ALONE: Duration = Duration::from_secs(1);
 /// The time a change waits for another process that is writing.
 const BUSY: Duration = Duration::from_secs(10);

@@ -25,10 +25,10 @@ pub use self::{
 pub(crate) use self::{exchange::TokenExchanger, machine::MachineTokens};
 use crate::error::{UpstreamFailure, UpstreamFailureKind};
 
-/// A token is renewed so long before it expires, or after three quarters of its life where that is short.
+/// The time before its expiry at which a token is renewed. A short-lived one is renewed after three quarters of its life.
 const RENEW_BEFORE: Duration = Duration::from_secs(60);
 
-/// A token on its way.
+/// A token that is being requested.
 pub type Granting<'t, T> = Pin<Box<dyn Future<Output = Result<T, UpstreamFailure>> + Send + 't>>;
 
 /// The owner of an account at another server.

@@ -43,7 +43,7 @@ const UNASKED_MAX: u64 = 1_000;
 const UNASKED_SPAN: Duration = Duration::from_millis(100);
 /// The time in which an answer comes by itself that was written behind other text: servers log what they are about to answer.
 const LOGGED_WAIT: Duration = Duration::from_secs(2);
-/// The news of resources that wait for a slow reader.
+/// The number of resource changes that may wait for a slow reader.
 const UPDATED_MAX: usize = 256;
 /// The questions of the server that wait for the caller of one call. Each may be as large as a message.
 const QUESTIONS_MAX: usize = 16;

@@ -1,8 +1,8 @@
 //! The sessions with one server: opened when a call needs one, shared by callers that may share one, closed when idle.
 //!
-//! A start continues when the call that wanted it gives up. A server that does not start is started again later each time.
-//! One that ends before it has answered anything counts as such for the owner of that session alone, and a process that soon
-//! ends, again and again, is started at most twice a second.
+//! A start continues after the call that needed it gives up. A server that does not start is started again, later each time.
+//! A session that ends before its first answer counts as a failed start, for its owner only. A process that keeps ending
+//! soon is started at most twice a second.
 
 use std::{
     collections::HashMap,
@@ -34,29 +34,29 @@ const RESTART_MIN: Duration = Duration::from_millis(500);
 const RESTART_MAX: Duration = Duration::from_secs(60);
 /// A session that ended sooner, and had answered nothing, counts as a failed start to its owner.
 const LIVED: Duration = Duration::from_secs(10);
-/// The number of processes that may end sooner, one after the other, whosever they are and though they answered. From then
-/// on two starts are at least [`RESTART_MIN`] apart.
+/// The number of consecutive processes, of any owner, that may end sooner even if they answered. After that, two starts are
+/// at least [`RESTART_MIN`] apart.
 const SHORT_MAX: u32 = 5;
-/// The owners whose troubles are kept. What others do with the server is bounded by [`SHORT_MAX`] alone.
+/// The number of owners with a recorded failure. The starts of other owners are bounded only by [`SHORT_MAX`].
 const OWNERS_MAX: usize = 256;
-/// The changes of lists that come with the start of a session are passed on once, after this: many servers say that a list
-/// changed as they start.
+/// The delay after which the list changes of a session's start are passed on, as one: many servers report a change while
+/// they start.
 const SETTLING: Duration = Duration::from_secs(2);
 
-/// The news of resources that wait for a slow reader.
+/// The number of resource changes that may wait for a slow reader.
 const UPDATED_MAX: usize = 256;
 
 /// The owner of a session.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum SessionOwner {
     Shared,
-    /// Ours, to look at the lists.
+    /// The gateway, which reads the lists.
     Lookout,
     Tenant(Arc<str>),
     Agent(Arc<str>, Arc<str>),
     /// A session of an agent's client.
     Session(Arc<str>, Arc<str>, u128),
-    /// The account of a caller, which no other one's token is ever sent beside.
+    /// The account of a caller. Only the token of that account is sent in the session.
     Account {
         owner: AccountOwner,
         session: Option<u128>,
@@ -79,7 +79,7 @@ pub(crate) struct UpstreamPool {
     owners: Mutex<HashMap<SessionOwner, StartFailures>>,
     /// Wakes when the server says that a list changed.
     changed: Arc<Notify>,
-    /// The news of resources, from every session.
+    /// The URIs of changed resources, from every session.
     updated: broadcast::Sender<String>,
     closing: CancellationToken,
     tasks: TaskTracker,
@@ -100,7 +100,7 @@ enum SessionOpening {
     Failed(UpstreamFailure),
 }
 
-/// Starts that failed, one after the other, and sessions that were short.
+/// Consecutive failed starts, and sessions that ended soon.
 #[derive(Default)]
 struct StartFailures {
     in_a_row: u32,
@@ -120,14 +120,14 @@ pub(crate) struct SessionLease {
 /// Why there is no session now. Nothing was sent.
 #[derive(Clone, Debug)]
 pub(crate) enum SessionUnavailable {
-    /// The server is still on its way.
+    /// The server is still starting.
     Starting,
     /// The server did not start, and is tried again after a while.
     Failed {
         failure: Option<Box<UpstreamFailure>>,
         retry_after: Duration,
     },
-    /// All sessions that there may be are in use.
+    /// The maximum number of sessions is in use.
     Full,
     Closed,
 }

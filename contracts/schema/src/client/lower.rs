@@ -534,7 +534,7 @@ impl ToolLowering<'_> {
         }
     }
 
-    /// Makes every object list all of its properties and require all of them, as strict mode wants it.
+    /// Makes every object list all of its properties and require all of them, as strict mode requires.
     fn closed(&mut self, mut members: Map<String, Value>, at: &str) -> Value {
         let says_something = ["type", "anyOf", REF]
             .iter()

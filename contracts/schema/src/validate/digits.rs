@@ -222,7 +222,7 @@ fn within(
     found
 }
 
-/// Returns `false` for an alternative that wants another value in one of its properties than there is.
+/// Returns `false` for an alternative that requires a different value for one of its properties.
 fn may_be_meant(root: &Value, arm: &Value, value: &Value) -> bool {
     let Value::Object(members) = value else {
         return true;

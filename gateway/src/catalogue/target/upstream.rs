@@ -16,7 +16,7 @@ pub struct UpstreamTool {
     pub name: Arc<str>,
     /// A call may change something there.
     pub writes: bool,
-    /// A server of 2025-11-25 wants its calls begun as tasks.
+    /// A server of 2025-11-25 requires its calls to be begun as tasks.
     pub as_task: bool,
     /// Whether its contract has resources, so that links in its answers are published under the names that are served.
     pub publishes_uris: bool,

@@ -15,11 +15,11 @@ use parking_lot::{Condvar, Mutex};
 use tracing_subscriber::fmt::MakeWriter;
 use weir_connections::mask::mask;
 
-/// A line waits no longer than this for others to be written with.
+/// The longest time that a line waits to be written together with others.
 const HELD: Duration = Duration::from_millis(10);
 /// Bytes that may wait; beyond it lines are lost, and counted.
 const WAITING_MAX: usize = 4 << 20;
-/// A buffer that has grown beyond it is given back.
+/// A buffer that has grown beyond this size is freed.
 const BUFFER_KEPT: usize = 256 << 10;
 
 /// The lines that wait to be written. A caller that adds one never waits for the reader of stderr.

@@ -19,7 +19,7 @@ use crate::{
 /// The bytes that the connection gets at once. Otherwise the system takes megabytes of an answer in one call, and the thread
 /// serves no other meanwhile.
 const PIECE_BYTES: usize = 64 << 10;
-/// What each further piece takes of the budget by which tasks let others run, which is 128 operations.
+/// What each further piece takes from a task's cooperative budget, which is 128 operations.
 const PIECE_OPERATIONS: usize = 32;
 
 /// The body of an answer that is large, or whose size is not known. The connection frees what the body gave it at once when the

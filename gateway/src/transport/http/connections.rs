@@ -40,7 +40,7 @@ const IDLE_MAX: Duration = Duration::from_secs(60);
 const UNREAD_MAX: Duration = Duration::from_secs(60);
 /// The time for which a client that reads no answer holds up the end of the process.
 const DRAIN_MAX: Duration = Duration::from_secs(60);
-/// Losses of connections are logged no more often.
+/// The shortest time between two log lines about lost connections.
 const LOG_INTERVAL: Duration = Duration::from_secs(1);
 /// The pause after a connection that could not be accepted.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(20);

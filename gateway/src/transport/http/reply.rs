@@ -18,7 +18,7 @@ use crate::{
     wire::{RequestId, RpcError, error_answer, error_without_id, request_id, sse},
 };
 
-/// A silent stream says this often that it lives.
+/// The interval of keep-alive comments on a silent stream.
 pub(super) const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 /// The refusal of a sign-in, as OAuth writes an error (RFC 6749, section 5.2).
@@ -166,7 +166,7 @@ pub(super) async fn after_messages(
     }
 }
 
-/// Returns the answer of a cancelled call, which gets none. HTTP wants one, so it is a stream without a message.
+/// Returns the answer of a cancelled call, which gets none. HTTP requires one, so it is a stream without a message.
 pub(super) fn unanswered() -> Response {
     events(stream::empty())
 }

@@ -493,7 +493,7 @@ fn redirected(status: StatusCode, place: Option<&str>) -> UpstreamFailure {
     ))
 }
 
-/// Returns the failure of a request that lacks what the server wants to see.
+/// Returns the failure of a request that lacks something that the server requires.
 fn wants_access(status: StatusCode) -> UpstreamFailure {
     UpstreamFailure::new(
         UpstreamFailureKind::Access,
