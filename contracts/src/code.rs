@@ -14,6 +14,7 @@ use serde_json::{Map, Value, json};
 use weir_schema::{
     keyword::{DYNAMIC_REF, REF},
     rewrite::{self, RewriteReport},
+    walk,
 };
 
 use crate::{
@@ -377,12 +378,7 @@ impl PluginCompiler<'_> {
         {
             closed.insert("additionalProperties".to_owned(), json!(false));
         }
-        for (property, schema) in members
-            .get("properties")
-            .and_then(Value::as_object)
-            .into_iter()
-            .flatten()
-        {
+        for (property, schema) in walk::members(members.get("properties")) {
             let mut at = format!("{place}/properties");
             push_pointer(&mut at, property);
             if let Err(message) = name::check_field(property) {

@@ -11,6 +11,7 @@ use bm25::{
     Embedder, EmbedderBuilder, Embedding, Scorer, TokenEmbedder, TokenEmbedding, Tokenizer,
 };
 use serde_json::Value;
+use weir_schema::walk;
 
 use self::{parts::WordParts, words::WordStemmer};
 
@@ -267,12 +268,7 @@ impl IndexedTool<'_> {
             TITLE_WEIGHT,
         );
         add(self.description, DESCRIPTION_CHARS_MAX, 1);
-        let arguments = self
-            .input
-            .get("properties")
-            .and_then(Value::as_object)
-            .into_iter()
-            .flatten();
+        let arguments = walk::members(self.input.get("properties"));
         for (name, schema) in arguments.take(ARGUMENTS_MAX) {
             add(name, ARGUMENT_CHARS_MAX, 1);
             add(

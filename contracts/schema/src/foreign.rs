@@ -14,7 +14,7 @@ use crate::{
     json::{self, JsonFault},
     keyword::REFERENCES,
     reference::{id_keyword, joined},
-    walk::try_each_inside_at,
+    walk::{self, try_each_inside_at},
 };
 
 /// The bounds of a foreign schema.
@@ -104,11 +104,7 @@ fn judge(
             ));
         }
     }
-    let patterns = schema
-        .get("patternProperties")
-        .and_then(Value::as_object)
-        .into_iter()
-        .flatten();
+    let patterns = walk::members(schema.get("patternProperties"));
     let patterns = patterns.map(|(pattern, _)| pattern.as_str());
     for found in schema
         .get("pattern")

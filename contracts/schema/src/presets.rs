@@ -8,6 +8,7 @@ use crate::{
     reference::{pointed_from, write_out_reference},
     schema::add_to_all_of,
     validate::foreign_validator,
+    walk,
 };
 
 /// Keywords that look at several arguments at once in ways that are not untangled here.
@@ -159,20 +160,10 @@ pub fn properties(root: &Value) -> Vec<(&str, &Value)> {
         if visited > 1_000 {
             break;
         }
-        let own = schema
-            .get("properties")
-            .and_then(Value::as_object)
-            .into_iter()
-            .flatten();
+        let own = walk::members(schema.get("properties"));
         found.extend(own.map(|(name, schema)| (name.as_str(), schema)));
         for keyword in ["allOf", "anyOf", "oneOf"] {
-            open.extend(
-                schema
-                    .get(keyword)
-                    .and_then(Value::as_array)
-                    .into_iter()
-                    .flatten(),
-            );
+            open.extend(walk::elements(schema.get(keyword)).iter());
         }
         open.extend(pointed_from(root, schema));
     }

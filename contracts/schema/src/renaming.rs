@@ -14,7 +14,7 @@ use crate::{
     name,
     reference::pointed_from,
     validate,
-    walk::{SubschemaKind, each_inside, each_inside_mut, inside},
+    walk::{self, SubschemaKind, each_inside, each_inside_mut, inside},
 };
 
 /// Schemas that speak about one value at once.
@@ -163,13 +163,10 @@ fn check(schema: &Value, published: &BTreeMap<String, String>) -> Result<(), Str
             "clients refuse the name {one}, and `propertyNames` is about all names"
         ));
     }
-    let values = members.get("const").into_iter().chain(
-        members
-            .get("enum")
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten(),
-    );
+    let values = members
+        .get("const")
+        .into_iter()
+        .chain(walk::elements(members.get("enum")).iter());
     for value in values {
         if names_one(value, published) {
             return Err(format!(
@@ -353,13 +350,7 @@ impl MemberRenaming<'_> {
             parts.push(members);
             open.extend(pointed_from(self.root, schema));
             for keyword in ["allOf", "anyOf", "oneOf"] {
-                open.extend(
-                    members
-                        .get(keyword)
-                        .and_then(Value::as_array)
-                        .into_iter()
-                        .flatten(),
-                );
+                open.extend(walk::elements(members.get(keyword)).iter());
             }
             open.extend(
                 ["if", "then", "else"]

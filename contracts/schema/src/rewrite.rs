@@ -563,11 +563,7 @@ fn listed(schema: &Value) -> Option<(Vec<Value>, Map<String, Value>)> {
 }
 
 fn arms(schema: &Map<String, Value>, keyword: &str, root: &Value) -> Vec<Map<String, Value>> {
-    let arms = schema
-        .get(keyword)
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten();
+    let arms = walk::elements(schema.get(keyword)).iter();
     arms.map(|arm| {
         let mut arm = arm.clone();
         inline(&mut arm, root);

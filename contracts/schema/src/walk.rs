@@ -1,4 +1,4 @@
-//! Finds the schemas inside a schema.
+//! Goes through a schema: its lists and members, and the schemas inside it.
 
 use std::convert::Infallible;
 
@@ -8,6 +8,16 @@ use crate::{
     json::push_pointer,
     keyword::{DEFINITIONS, DEFS},
 };
+
+/// Returns what a list holds; nothing if there is none.
+pub fn elements(list: Option<&Value>) -> &[Value] {
+    list.and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
+/// Returns the members of an object; none if there is no object.
+pub fn members(object: Option<&Value>) -> impl Iterator<Item = (&String, &Value)> {
+    object.and_then(Value::as_object).into_iter().flatten()
+}
 
 /// The kind of value that a keyword has, in any dialect.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use weir_schema::{
         ANCHOR, DEFINITIONS, DEFS, DYNAMIC_ANCHOR, DYNAMIC_REF, ID, RECURSIVE_REF, REF, SCHEMA,
     },
     reference::{definition, redirect, stated_in},
-    walk::{each_inside, each_inside_at},
+    walk::{self, each_inside, each_inside_at},
 };
 
 use super::{FileProblems, property::check_dialect};
@@ -90,20 +90,10 @@ fn check_inside(schema: &Map<String, Value>, place: &str, problems: &mut FilePro
     if let Some(pattern) = schema.get("pattern").and_then(Value::as_str) {
         check_dialect(&format!("{place}/pattern"), pattern, problems);
     }
-    for (pattern, _) in schema
-        .get("patternProperties")
-        .and_then(Value::as_object)
-        .into_iter()
-        .flatten()
-    {
+    for (pattern, _) in walk::members(schema.get("patternProperties")) {
         check_dialect(&format!("{place}/patternProperties"), pattern, problems);
     }
-    for (member, _) in schema
-        .get("properties")
-        .and_then(Value::as_object)
-        .into_iter()
-        .flatten()
-    {
+    for (member, _) in walk::members(schema.get("properties")) {
         if let Err(message) = name::check_field(member) {
             let mut place = format!("{place}/properties");
             push_pointer(&mut place, member);

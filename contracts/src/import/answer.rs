@@ -1,6 +1,7 @@
 //! Turns an answer into columns: the members of an object, or all of it as one.
 
 use serde_json::{Map, Value, json};
+use weir_schema::walk;
 
 use super::{
     body::{has_subtypes, is_json, plain_media},
@@ -48,13 +49,7 @@ pub(super) fn read_response<'d>(
     }
     successes.sort_by_key(|(status, _)| *status);
     answer.creates = successes.iter().any(|(status, _)| *status == "201");
-    let contents = |response: &'d Value| {
-        response
-            .get("content")
-            .and_then(Value::as_object)
-            .into_iter()
-            .flatten()
-    };
+    let contents = |response: &'d Value| walk::members(response.get("content"));
     let mut found = successes.iter().filter_map(|(_, response)| {
         let exact = contents(response).find(|(media, _)| plain_media(media) == "application/json");
         let close = || {
@@ -180,12 +175,7 @@ fn members_of<'d>(
     {
         return false;
     }
-    for (name, property) in members
-        .get("properties")
-        .and_then(Value::as_object)
-        .into_iter()
-        .flatten()
-    {
+    for (name, property) in walk::members(members.get("properties")) {
         let Ok(property) = document.resolved(property) else {
             return false;
         };
@@ -196,12 +186,7 @@ fn members_of<'d>(
             found.push((name, kind(property)));
         }
     }
-    for part in members
-        .get("allOf")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-    {
+    for part in walk::elements(members.get("allOf")) {
         if !members_of(document, part, depth + 1, left, found) {
             return false;
         }

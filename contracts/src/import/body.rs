@@ -1,7 +1,7 @@
 //! Turns the body of a request into arguments: its members one by one, or all of it as one.
 
 use serde_json::{Map, Value};
-use weir_schema::reference::stated;
+use weir_schema::{reference::stated, walk};
 
 use super::{
     discriminator::SchemaDiscriminator,
@@ -303,12 +303,7 @@ impl<'d> BodyMembers<'d> {
             return false;
         }
         self.closed |= members.contains_key("additionalProperties");
-        for (name, schema) in members
-            .get("properties")
-            .and_then(Value::as_object)
-            .into_iter()
-            .flatten()
-        {
+        for (name, schema) in walk::members(members.get("properties")) {
             match document.is_read_only(schema) {
                 Ok(true) => {
                     self.read_only.push(name);
@@ -322,17 +317,9 @@ impl<'d> BodyMembers<'d> {
             }
             self.properties.push((name, schema));
         }
-        let required = members
-            .get("required")
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten();
+        let required = walk::elements(members.get("required")).iter();
         self.required.extend(required.filter_map(Value::as_str));
-        let mut parts = members
-            .get("allOf")
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten();
+        let mut parts = walk::elements(members.get("allOf")).iter();
         parts.all(|part| {
             !document.has_more_members(part)
                 && document

@@ -5,6 +5,7 @@ mod parameter;
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
+use weir_schema::walk;
 
 pub(super) use self::parameter::{ImportedParameter, ParameterLocation, QUERY_STYLES};
 use super::{
@@ -110,11 +111,8 @@ pub(super) fn all(
 }
 
 fn is_wanted(wanted: &ImportOptions<'_>, operation: &Value, names: &[&str]) -> bool {
-    let tags = operation
-        .get("tags")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
+    let tags = walk::elements(operation.get("tags"))
+        .iter()
         .filter_map(Value::as_str);
     let mut all = names.iter().copied().chain(tags);
     wanted.only.is_empty()

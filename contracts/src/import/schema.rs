@@ -8,7 +8,7 @@ use weir_schema::{
     reference::{schema_for, stated_in},
     rewrite,
     schema::each_once,
-    walk::{SubschemaKind, inside},
+    walk::{self, SubschemaKind, inside},
 };
 use weir_text::shorten;
 
@@ -152,24 +152,14 @@ fn read_only_in_parts<'s>(
     // Without recursion: parts may refer to each other in a circle, until nothing is left.
     let mut open = vec![members];
     while let Some(members) = open.pop() {
-        for part in members
-            .get("allOf")
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten()
-        {
+        for part in walk::elements(members.get("allOf")) {
             let Value::Object(part) = document.resolved(part)? else {
                 continue;
             };
             if !spend(left, part) {
                 return Ok(());
             }
-            for (name, schema) in part
-                .get("properties")
-                .and_then(Value::as_object)
-                .into_iter()
-                .flatten()
-            {
+            for (name, schema) in walk::members(part.get("properties")) {
                 if document.is_read_only(schema)? {
                     found.push(name.clone());
                 }
@@ -409,12 +399,7 @@ impl SchemaLifter<'_> {
                 .and_then(Value::as_array)
                 .is_some_and(|names| names.iter().any(|one| one == name))
         };
-        for (name, schema) in members
-            .get("properties")
-            .and_then(Value::as_object)
-            .into_iter()
-            .flatten()
-        {
+        for (name, schema) in walk::members(members.get("properties")) {
             if self.document.is_read_only(schema)? {
                 unsent.push(name.clone());
             } else if !name::is_field(name) {

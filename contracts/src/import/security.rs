@@ -4,6 +4,7 @@
 use std::fmt::Write as _;
 
 use serde_json::Value;
+use weir_schema::walk;
 
 use super::{ImportRemark, document::ImportDocument};
 use crate::name;
@@ -188,12 +189,7 @@ fn scheme(name: &str, scheme: &Value) -> Option<SecurityScheme> {
 pub(super) fn server_address(servers: &Value) -> Option<String> {
     let server = servers.get(0)?;
     let mut url = server.get("url")?.as_str()?.to_owned();
-    for (name, variable) in server
-        .get("variables")
-        .and_then(Value::as_object)
-        .into_iter()
-        .flatten()
-    {
+    for (name, variable) in walk::members(server.get("variables")) {
         let default = variable
             .get("default")
             .and_then(Value::as_str)

@@ -5,6 +5,7 @@ mod compose;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
+use weir_schema::walk;
 
 pub(super) use self::compose::compose;
 use super::ShimStep;
@@ -309,11 +310,8 @@ impl ShimNode {
             .and_then(Value::as_object)
             .cloned()
             .unwrap_or_default();
-        let mut required: BTreeSet<String> = rules
-            .get("required")
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten()
+        let mut required: BTreeSet<String> = walk::elements(rules.get("required"))
+            .iter()
             .filter_map(|name| name.as_str().map(str::to_owned))
             .collect();
         if side == SchemaSide::Input {

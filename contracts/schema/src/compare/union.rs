@@ -8,6 +8,7 @@ use super::{
     value::types,
     weight,
 };
+use crate::walk;
 
 /// Alternatives that are paired; a larger union is compared as a whole.
 const ARMS_MAX: usize = 64;
@@ -271,11 +272,8 @@ fn is_other_text(one: &Value, two: &Value) -> bool {
 }
 
 fn required_constants(schema: &Value) -> impl Iterator<Item = (&str, Vec<&Value>)> {
-    let required = schema
-        .get("required")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
+    let required = walk::elements(schema.get("required"))
+        .iter()
         .filter_map(Value::as_str);
     required.filter_map(|name| {
         let property = schema.get("properties")?.get(name)?;

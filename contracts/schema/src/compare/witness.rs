@@ -11,7 +11,7 @@ use super::{
     number::{ExactNumber, count},
     rule::{SchemaRule, SchemaSide},
 };
-use crate::{json::pointer_tokens, validate};
+use crate::{json::pointer_tokens, validate, walk};
 
 /// Texts and lists are made up to this length.
 const LENGTH_MAX: u64 = 2_000;
@@ -179,23 +179,11 @@ fn fresh(map: &Map<String, Value>) -> String {
 fn candidates(source: &Value, target: &Value) -> Vec<Value> {
     let mut values = Vec::new();
     for schema in [source, target] {
-        values.extend(
-            schema
-                .get("enum")
-                .and_then(Value::as_array)
-                .into_iter()
-                .flatten()
-                .cloned(),
-        );
+        values.extend(walk::elements(schema.get("enum")).iter().cloned());
         values.extend(schema.get("const").cloned());
         values.extend(example(schema));
         for key in ["anyOf", "oneOf"] {
-            for arm in schema
-                .get(key)
-                .and_then(Value::as_array)
-                .into_iter()
-                .flatten()
-            {
+            for arm in walk::elements(schema.get(key)) {
                 values.extend(arm.get("const").cloned());
                 values.extend(example(arm));
             }
@@ -388,20 +376,10 @@ fn objects(source: &Value, target: &Value, values: &mut Vec<Value>) {
         .unwrap_or_default();
     let mut names: Vec<&str> = Vec::new();
     for schema in [source, target] {
+        names.extend(walk::members(schema.get("properties")).map(|(name, _)| name.as_str()));
         names.extend(
-            schema
-                .get("properties")
-                .and_then(Value::as_object)
-                .into_iter()
-                .flatten()
-                .map(|(name, _)| name.as_str()),
-        );
-        names.extend(
-            schema
-                .get("required")
-                .and_then(Value::as_array)
-                .into_iter()
-                .flatten()
+            walk::elements(schema.get("required"))
+                .iter()
                 .filter_map(Value::as_str),
         );
     }

@@ -6,7 +6,7 @@
 use serde_json::{Map, Value};
 
 use super::{budget, schema};
-use crate::json;
+use crate::{json, walk};
 
 /// Schemas beside one another that are looked at.
 const ARMS_MAX: usize = 64;
@@ -75,12 +75,7 @@ fn property<'s>(schema: &'s Value, name: &str) -> Option<(&'s Value, &'s Value)>
 /// Adds every schema that applies, or may apply, to the same value beside `schema`.
 fn push_arms<'s>(root: &'s Value, schema: &'s Value, arms: &mut Vec<&'s Value>) {
     for keyword in ["allOf", "anyOf", "oneOf"] {
-        for arm in schema
-            .get(keyword)
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten()
-        {
+        for arm in walk::elements(schema.get(keyword)) {
             let Some(arm) = schema::of_container(root, arm).filter(|_| arms.len() < ARMS_MAX)
             else {
                 continue;

@@ -13,6 +13,7 @@ use super::{RenderedValue, ValidationAuthority, budget};
 use crate::{
     json,
     reference::{parts, resolve},
+    walk,
 };
 
 const DEPTH_MAX: usize = 12;
@@ -172,13 +173,10 @@ impl<'s> ExampleBuilder<'s> {
             let mut named = all(false).chain(all(true)).filter(allowed);
             return named.nth(nth).and_then(copied);
         }
-        let given = merged.get("default").into_iter().chain(
-            merged
-                .get("examples")
-                .and_then(Value::as_array)
-                .into_iter()
-                .flatten(),
-        );
+        let given = merged
+            .get("default")
+            .into_iter()
+            .chain(walk::elements(merged.get("examples")).iter());
         if nth == 0
             && let Some(value) = given
                 .into_iter()
@@ -187,11 +185,7 @@ impl<'s> ExampleBuilder<'s> {
             return copied(value);
         }
         for key in ["anyOf", "oneOf"] {
-            let branches = merged
-                .get(key)
-                .and_then(Value::as_array)
-                .into_iter()
-                .flatten();
+            let branches = walk::elements(merged.get(key)).iter();
             let made = branches
                 .filter_map(|branch| self.alternative(schema, branch, nth, depth))
                 .find(|value| satisfies(self.root, schema, value));
@@ -324,12 +318,7 @@ impl<'s> ExampleBuilder<'s> {
     }
 
     fn list(&self, merged: &MergedKeywords<'s>, nth: usize, depth: usize) -> Option<Value> {
-        let prefix: Vec<&Value> = merged
-            .get("prefixItems")
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten()
-            .collect();
+        let prefix: Vec<&Value> = walk::elements(merged.get("prefixItems")).iter().collect();
         let least = merged.most("minItems").unwrap_or(0.0) as u64;
         let contains = merged.get("contains");
         let least = least.max(u64::from(contains.is_some())).max(nth as u64);

@@ -1,7 +1,7 @@
 //! The arguments that the audit keeps in clear.
 
 use serde_json::Value;
-use weir_schema::walk::each_inside;
+use weir_schema::walk::{self, each_inside};
 
 use crate::{compile::FileProblems, form, name, secret};
 
@@ -64,11 +64,7 @@ fn secret_inside(schema: &Value) -> Option<&str> {
     let Value::Object(schema) = schema else {
         return None;
     };
-    let members = schema
-        .get("properties")
-        .and_then(Value::as_object)
-        .into_iter()
-        .flatten();
+    let members = walk::members(schema.get("properties"));
     let own = members
         .map(|(name, _)| name.as_str())
         .find(|name| secret::is_named_like_one(name));

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
-use weir_schema::keyword::REF;
+use weir_schema::{keyword::REF, walk};
 
 use super::{OperationSource, Refusal};
 use crate::{
@@ -151,13 +151,7 @@ impl<'d> OperationSource<'d> {
             (self.item, item_place.as_str()),
             (self.operation, self.place),
         ] {
-            for (index, given) in of
-                .get("parameters")
-                .and_then(Value::as_array)
-                .into_iter()
-                .flatten()
-                .enumerate()
-            {
+            for (index, given) in walk::elements(of.get("parameters")).iter().enumerate() {
                 let place = format!("{place}/parameters/{index}");
                 let given = self
                     .document
