@@ -3,7 +3,6 @@
 //! A schema is a conjunction of its keywords. Where each of them allows the same or more, the whole does; so every
 //! change is judged by itself, and what looks at other keywords (`properties` and `additionalProperties`) as one.
 
-mod digest;
 mod finite;
 pub mod normal;
 pub mod number;
@@ -16,10 +15,10 @@ mod witness;
 use std::sync::LazyLock;
 
 use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
 
 use self::normal::canonical;
 pub use self::{
-    digest::digest,
     finite::is_never,
     rule::{ChangeSeverity, SCHEMA_ROWS, SchemaRow, SchemaRule, SchemaSide},
     witness::{WitnessProver, weight},
@@ -394,4 +393,12 @@ fn default_reason(old: Option<&Value>, new: Option<&Value>) -> String {
         (_, None) => "the default was removed".to_owned(),
         _ => "the default changed".to_owned(),
     }
+}
+
+/// Returns the SHA-256 of a value in hexadecimal, whatever the order of its keys.
+pub fn digest(value: &Value) -> String {
+    let mut sorted = value.clone();
+    sorted.sort_all_objects();
+    let digest = Sha256::digest(sorted.to_string());
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::digest::digest;
+use super::digest;
 use crate::{
     keyword::{ANCHOR, DEFINITIONS, DEFS, DYNAMIC_REF, ID, RECURSIVE_REF, REF, REFERENCES, SCHEMA},
     reference::pointed,
