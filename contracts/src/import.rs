@@ -25,7 +25,7 @@ use crate::{
     lint::{self, LintLevel},
     name,
     problem::FileProblem,
-    shape::{CollectionShape, MisfitPolicy, ShapeCapabilities},
+    shape::{CollectionShape, ShapeCapabilities},
 };
 
 pub use toolbox::toolbox;
@@ -206,18 +206,7 @@ fn shapes(operations: &[ImportedOperation]) -> BTreeMap<String, CollectionShape>
             operations: own.map(ImportedOperation::shape).collect(),
             ..ShapeCapabilities::default()
         };
-        CollectionShape {
-            name: "record".to_owned(),
-            fields: Vec::new(),
-            key: Vec::new(),
-            capabilities,
-            timezone: None,
-            misfits: MisfitPolicy::Refuse,
-            null_words: Vec::new(),
-            left_out: Vec::new(),
-            parts: Vec::new(),
-            notes: Vec::new(),
-        }
+        CollectionShape::new("record", Vec::new(), capabilities)
     };
     names
         .into_iter()

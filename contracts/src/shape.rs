@@ -163,6 +163,26 @@ pub struct ColumnOverride {
 }
 
 impl CollectionShape {
+    /// Creates a shape of which nothing else is known.
+    pub(crate) fn new(
+        name: &str,
+        fields: Vec<ShapeField>,
+        capabilities: ShapeCapabilities,
+    ) -> Self {
+        Self {
+            name: name.to_owned(),
+            fields,
+            key: Vec::new(),
+            capabilities,
+            timezone: None,
+            misfits: MisfitPolicy::Refuse,
+            null_words: Vec::new(),
+            left_out: Vec::new(),
+            parts: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+
     /// Returns the column of that key.
     pub fn field(&self, key: &str) -> Option<&ShapeField> {
         self.fields.iter().find(|field| field.key == key)

@@ -204,17 +204,9 @@ fn taken_value(slot: FieldSlot<'_>) -> &'static str {
 
 fn fits(value: &Value, slot: FieldSlot<'_>) -> bool {
     let field = shape::ShapeField {
-        key: slot.name.to_owned(),
-        kind: slot.kind,
-        nullable: false,
-        description: None,
-        native: None,
-        generated: false,
-        read_only: false,
-        format: None,
-        readings: Vec::new(),
         fields: slot.fields.to_vec(),
         items: slot.items.cloned().map(Box::new),
+        ..shape::ShapeField::new(slot.name, slot.kind)
     };
     validate::validator(&result::value(&field)).is_ok_and(|validator| validator.is_valid(value))
 }

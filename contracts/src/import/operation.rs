@@ -173,17 +173,8 @@ impl ImportedOperation {
             returns.insert("next_arguments".to_owned(), "json".into());
         }
         let returns = returns.iter().map(|(key, value)| shape::ShapeField {
-            key: key.clone(),
-            kind: kind(value),
             nullable: value.is_string() || value["nullable"] == true,
-            description: None,
-            native: None,
-            generated: false,
-            read_only: false,
-            format: None,
-            readings: Vec::new(),
-            fields: Vec::new(),
-            items: None,
+            ..shape::ShapeField::new(key, kind(value))
         });
         shape::ShapeOperation {
             name: self.tool.clone(),

@@ -19,8 +19,8 @@ use crate::{
     form, json, name,
     problem::FileProblem,
     shape::{
-        CollectionShape, MisfitPolicy, OperationEffect, OperationParam, ShapeCapabilities,
-        ShapeField, ShapeOperation, ValueType,
+        CollectionShape, OperationEffect, OperationParam, ShapeCapabilities, ShapeField,
+        ShapeOperation, ValueType,
     },
 };
 
@@ -387,18 +387,8 @@ fn shape(tool: &ToolboxTool) -> CollectionShape {
         }
         false => capabilities.params = params,
     }
-    CollectionShape {
-        name: "query".to_owned(),
-        fields: vec![ShapeField::new("column", ValueType::String)],
-        key: Vec::new(),
-        capabilities,
-        timezone: None,
-        misfits: MisfitPolicy::Refuse,
-        null_words: Vec::new(),
-        left_out: Vec::new(),
-        parts: Vec::new(),
-        notes: Vec::new(),
-    }
+    let fields = vec![ShapeField::new("column", ValueType::String)];
+    CollectionShape::new("query", fields, capabilities)
 }
 
 /// Returns the toolsets with the tools that were taken.
