@@ -15,7 +15,7 @@ use axum::{
     body::{Body, Bytes},
     http::{
         HeaderMap, HeaderValue, Method, StatusCode,
-        header::{AUTHORIZATION, CONNECTION},
+        header::{ALLOW, AUTHORIZATION, CONNECTION},
         request::Parts,
     },
     response::Response,
@@ -87,7 +87,9 @@ pub(super) trait DoorSurface: Sync {
     fn refusal(&self, error: &RpcError) -> Response;
 
     /// Returns the answer to another method than those.
-    fn not_allowed(&self, allowed: &'static str) -> Response;
+    fn not_allowed(&self, allowed: &'static str) -> Response {
+        not_allowed(allowed, |error| self.refusal(error))
+    }
 
     /// Returns the answer to an unknown caller. `body` is that of a POST, where refusals name requests.
     fn unauthorized(&self, refused: AuthenticationError, body: Option<&[u8]>) -> Response;
@@ -519,6 +521,18 @@ impl AdmittedCaller<'_> {
         }
         read
     }
+}
+
+/// Returns the answer to another method than those that are allowed.
+pub(super) fn not_allowed(
+    allowed: &'static str,
+    refuse: impl FnOnce(&RpcError) -> Response,
+) -> Response {
+    let message = format!("the methods allowed here are {allowed}");
+    let mut response = refuse(&RpcError::refused(405, message));
+    let allowed = HeaderValue::from_static(allowed);
+    response.headers_mut().insert(ALLOW, allowed);
+    response
 }
 
 /// Adds to a refusal that the rest of the body is not waited for.

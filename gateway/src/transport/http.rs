@@ -393,10 +393,6 @@ impl DoorSurface for McpEndpoint<'_> {
         reply::refusal(error)
     }
 
-    fn not_allowed(&self, allowed: &'static str) -> Response {
-        reply::not_allowed(allowed)
-    }
-
     fn unauthorized(&self, refused: AuthenticationError, body: Option<&[u8]>) -> Response {
         reply::unauthorized(refused, body.and_then(wire::request_id).as_ref())
     }

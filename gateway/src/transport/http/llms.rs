@@ -81,10 +81,6 @@ impl DoorSurface for LlmsPage<'_> {
         reply::refusal(error)
     }
 
-    fn not_allowed(&self, allowed: &'static str) -> Response {
-        reply::not_allowed(allowed)
-    }
-
     fn unauthorized(&self, refused: AuthenticationError, _: Option<&[u8]>) -> Response {
         reply::unauthorized(refused, None)
     }

@@ -17,7 +17,7 @@ use crate::{
     identity::{AuthenticationError, CallerIdentity},
     methods::CatalogueEndpoint,
     serving::ServingGateway,
-    transport::front_door::{AdmittedCaller, DoorSurface, ScopeNeeded, close_if_unread},
+    transport::front_door::{self, AdmittedCaller, DoorSurface, ScopeNeeded, close_if_unread},
     wire::RpcError,
 };
 
@@ -132,10 +132,6 @@ impl DoorSurface for PlainContract<'_> {
         refusal(error)
     }
 
-    fn not_allowed(&self, allowed: &'static str) -> Response {
-        not_allowed(allowed)
-    }
-
     fn unauthorized(&self, refused: AuthenticationError, _: Option<&[u8]>) -> Response {
         let mut response = refusal(&RpcError::from(refused));
         reply::challenge(&mut response, refused);
@@ -192,12 +188,5 @@ pub(super) fn refusal(error: &RpcError) -> Response {
 }
 
 pub(super) fn not_allowed(allow: &'static str) -> Response {
-    let mut response = refusal(&RpcError::refused(
-        405,
-        format!("the methods allowed here are {allow}"),
-    ));
-    response
-        .headers_mut()
-        .insert(header::ALLOW, HeaderValue::from_static(allow));
-    response
+    front_door::not_allowed(allow, refusal)
 }

@@ -14,7 +14,7 @@ use tokio::time::{Instant, Interval, MissedTickBehavior, sleep};
 use crate::{
     identity::AuthenticationError,
     methods::{CallMessages, McpAnswer},
-    transport::front_door::{RefusedBody, ScopeNeeded, close_if_unread},
+    transport::front_door::{self, RefusedBody, ScopeNeeded, close_if_unread},
     wire::{RequestId, RpcError, error_answer, error_without_id, request_id, sse},
 };
 
@@ -114,14 +114,7 @@ pub(super) fn no_sign_in(status: u16, takes_tokens: bool) -> Response {
 }
 
 pub(super) fn not_allowed(allow: &'static str) -> Response {
-    let mut response = refusal(&RpcError::refused(
-        405,
-        format!("the methods allowed here are {allow}"),
-    ));
-    response
-        .headers_mut()
-        .insert(header::ALLOW, HeaderValue::from_static(allow));
-    response
+    front_door::not_allowed(allow, refusal)
 }
 
 pub(super) fn accepted() -> Response {
