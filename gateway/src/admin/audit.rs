@@ -6,7 +6,7 @@ use axum::{
     Json,
     body::Body as ResponseBody,
     extract::State as Shared,
-    http::{HeaderValue, StatusCode, header},
+    http::{StatusCode, header},
     response::{IntoResponse as _, Response},
 };
 use serde::{Deserialize, de::IgnoredAny};
@@ -241,15 +241,10 @@ pub(super) async fn export(
         let left = part.is_ok().then_some((parts, ending));
         Some((part, left))
     });
-    let mut response = ResponseBody::from_stream(whole).into_response();
-    let headers = response.headers_mut();
-    headers.insert(
-        header::CONTENT_TYPE,
-        HeaderValue::from_static("application/jsonl"),
-    );
-    headers.insert(
-        header::CONTENT_DISPOSITION,
-        HeaderValue::from_static("attachment; filename=\"audit.jsonl\""),
-    );
-    Ok(response)
+    let disposition = "attachment; filename=\"audit.jsonl\"";
+    let headers = [
+        (header::CONTENT_TYPE, "application/jsonl"),
+        (header::CONTENT_DISPOSITION, disposition),
+    ];
+    Ok((headers, ResponseBody::from_stream(whole)).into_response())
 }

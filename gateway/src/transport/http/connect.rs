@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use axum::{
     RequestPartsExt as _, Router,
-    body::Body,
     extract::{FromRequest, Path, Request},
     http::{HeaderMap, HeaderValue, StatusCode, header, request::Parts},
     response::{IntoResponse, Response},
@@ -196,11 +195,8 @@ fn page(status: StatusCode, title: &str, lines: &[String], button: Option<&str>)
         lines,
         button,
     };
-    let mut response = Response::new(Body::from(pages::notice(&notice)));
-    *response.status_mut() = status;
-    let html = HeaderValue::from_static("text/html; charset=utf-8");
-    response.headers_mut().insert(header::CONTENT_TYPE, html);
-    guarded(response)
+    let html = [(header::CONTENT_TYPE, "text/html; charset=utf-8")];
+    guarded((status, html, pages::notice(&notice)).into_response())
 }
 
 /// Keeps the contents of the address from caches, other sites and frames.

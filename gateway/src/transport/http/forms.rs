@@ -4,10 +4,9 @@
 use std::sync::Arc;
 
 use axum::{
-    body::Body,
     extract::{Path, Request, State},
-    http::{HeaderValue, Method, header, request::Parts},
-    response::Response,
+    http::{Method, header, request::Parts},
+    response::{IntoResponse as _, Response},
 };
 
 use super::{
@@ -103,23 +102,11 @@ pub(super) async fn asset(
 }
 
 pub(super) fn html(page: String) -> Response {
-    let mut response = Response::new(Body::from(page));
-    let headers = response.headers_mut();
-    headers.insert(
-        header::CONTENT_TYPE,
-        HeaderValue::from_static("text/html; charset=utf-8"),
-    );
-    headers.insert(
-        header::CONTENT_SECURITY_POLICY,
-        HeaderValue::from_static(pages::policy()),
-    );
-    headers.insert(
-        header::X_CONTENT_TYPE_OPTIONS,
-        HeaderValue::from_static("nosniff"),
-    );
-    headers.insert(
-        header::REFERRER_POLICY,
-        HeaderValue::from_static("no-referrer"),
-    );
-    response
+    let headers = [
+        (header::CONTENT_TYPE, "text/html; charset=utf-8"),
+        (header::CONTENT_SECURITY_POLICY, pages::policy()),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::REFERRER_POLICY, "no-referrer"),
+    ];
+    (headers, page).into_response()
 }

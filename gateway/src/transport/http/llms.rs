@@ -3,10 +3,9 @@
 use std::sync::Arc;
 
 use axum::{
-    body::Body,
     extract::{Path, Request, State},
-    http::{HeaderValue, header},
-    response::Response,
+    http::header,
+    response::{IntoResponse as _, Response},
 };
 
 use super::{HttpServerState, reply};
@@ -89,22 +88,13 @@ impl DoorSurface for LlmsPage<'_> {
 fn page(scope: &RequestScope) -> Response {
     match scope.listing() {
         Ok(listing) => {
-            let mut response = Response::new(Body::from(listing.llms().to_owned()));
-            let headers = response.headers_mut();
-            headers.insert(
-                header::CONTENT_TYPE,
-                HeaderValue::from_static("text/plain; charset=utf-8"),
-            );
-            // Another caller may see other tools.
-            headers.insert(
-                header::CACHE_CONTROL,
-                HeaderValue::from_static("private, no-cache"),
-            );
-            headers.insert(
-                header::X_CONTENT_TYPE_OPTIONS,
-                HeaderValue::from_static("nosniff"),
-            );
-            response
+            let headers = [
+                (header::CONTENT_TYPE, "text/plain; charset=utf-8"),
+                // Another caller may see other tools.
+                (header::CACHE_CONTROL, "private, no-cache"),
+                (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+            ];
+            (headers, listing.llms().to_owned()).into_response()
         }
         Err(error) => reply::refusal(&error),
     }
