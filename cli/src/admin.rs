@@ -261,6 +261,11 @@ pub(super) fn cell(value: &Value) -> String {
     }
 }
 
+/// Makes something of each value of a list.
+pub(super) fn map_list<T>(list: &Value, make: impl FnMut(&Value) -> T) -> Vec<T> {
+    list.as_array().into_iter().flatten().map(make).collect()
+}
+
 /// Names the nodes that may still serve without a change, in an answer to one.
 fn warn_of_missing(answer: &Value) {
     if answer["everywhere"] != Value::Bool(false) {

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{
     Done,
-    admin::{AdminArgs, cell, path, table, time},
+    admin::{AdminArgs, cell, map_list, path, table, time},
     block_on,
 };
 
@@ -96,8 +96,7 @@ impl Admins {
                 if target.json {
                     println!("{keys}");
                 } else {
-                    let rows: Vec<Vec<String>> =
-                        keys.as_array().into_iter().flatten().map(row).collect();
+                    let rows = map_list(&keys, row);
                     print!("{}", table(&HEAD, &rows));
                 }
             }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{
     AppError, Done,
-    admin::{AdminArgs, AdminTarget, cell, path, table, time},
+    admin::{AdminArgs, AdminTarget, cell, map_list, path, table, time},
     block_on,
 };
 
@@ -53,8 +53,7 @@ impl Approvals {
                 if target.json {
                     println!("{plans}");
                 } else {
-                    let rows: Vec<Vec<String>> =
-                        plans.as_array().into_iter().flatten().map(row).collect();
+                    let rows = map_list(&plans, row);
                     print!("{}", table(&HEAD, &rows));
                 }
             }

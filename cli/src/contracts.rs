@@ -18,7 +18,7 @@ use self::{
 };
 use super::{
     AppError, Done,
-    admin::{AdminArgs, AdminClient, AdminTarget, cell, path, table, time},
+    admin::{AdminArgs, AdminClient, AdminTarget, cell, map_list, path, table, time},
     block_on, offered,
 };
 
@@ -261,12 +261,7 @@ fn show(target: &AdminTarget, name: &str) -> Done {
             cell(&row["published_by"]),
         ]
     };
-    let rows: Vec<Vec<String>> = contract["versions"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .map(version)
-        .collect();
+    let rows = map_list(&contract["versions"], version);
     print!(
         "{}",
         table(&["VERSION", "CHANGE", "PUBLISHED", "BY"], &rows)
@@ -281,12 +276,7 @@ fn show(target: &AdminTarget, name: &str) -> Done {
             cell(&row["created_by"]),
         ]
     };
-    let rows: Vec<Vec<String>> = contract["drafts"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .map(draft)
-        .collect();
+    let rows = map_list(&contract["drafts"], draft);
     if !rows.is_empty() {
         println!();
         print!(

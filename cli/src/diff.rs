@@ -19,7 +19,7 @@ use weir_contracts::{
 
 use super::{
     AppError, Done,
-    admin::{AdminClient, cell, path},
+    admin::{AdminClient, cell, map_list, path},
     block_on,
     call::RemoteEndpoint,
     compile::{ShapeArgs, read},
@@ -291,13 +291,7 @@ fn impact(impact: &Value) -> String {
             cell(&agent["tool"]),
             cell(&agent["agent"])
         );
-        let reasons = agent["reasons"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .map(cell)
-            .collect::<Vec<_>>()
-            .join("; ");
+        let reasons = map_list(&agent["reasons"], cell).join("; ");
         let unclear = agent["cannot_tell"].as_i64().filter(|calls| *calls > 0);
         let unclear =
             unclear.map_or_else(String::new, |calls| format!(", {calls} cannot be judged"));

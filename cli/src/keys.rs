@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{
     Done,
-    admin::{AdminArgs, AdminTarget, cell, path, table, time},
+    admin::{AdminArgs, AdminTarget, cell, map_list, path, table, time},
     block_on,
 };
 
@@ -143,8 +143,7 @@ impl Keys {
                 if target.json {
                     println!("{keys}");
                 } else {
-                    let rows: Vec<Vec<String>> =
-                        keys.as_array().into_iter().flatten().map(row).collect();
+                    let rows = map_list(&keys, row);
                     print!("{}", table(&HEAD, &rows));
                 }
             }

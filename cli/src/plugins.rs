@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::{
     AppError, Done,
-    admin::{AdminArgs, AdminTarget, cell, path, table},
+    admin::{AdminArgs, AdminTarget, cell, map_list, path, table},
     author, block_on,
 };
 
@@ -165,12 +165,7 @@ fn list(target: &AdminTarget) -> Done {
             cell(&plugin["digest"]).chars().take(12).collect(),
         ]
     };
-    let rows: Vec<Vec<String>> = all["plugins"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .map(row)
-        .collect();
+    let rows = map_list(&all["plugins"], row);
     let head = [
         "PLUGIN",
         "VERSION",
@@ -204,12 +199,7 @@ fn list(target: &AdminTarget) -> Done {
             cell(&refused["reason"]),
         ]
     };
-    let rows: Vec<Vec<String>> = all["refused"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .map(row)
-        .collect();
+    let rows = map_list(&all["refused"], row);
     if !rows.is_empty() {
         print!("\n{}", table(&["FILE", "HEALTH", "WHY"], &rows));
     }
@@ -288,12 +278,7 @@ fn print_details(plugin: &Value) {
 }
 
 fn joined(list: &Value) -> String {
-    list.as_array()
-        .into_iter()
-        .flatten()
-        .map(cell)
-        .collect::<Vec<_>>()
-        .join(",")
+    map_list(list, cell).join(",")
 }
 
 fn grants(plugin: &Value) -> String {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::{
     AppError,
-    admin::{cell, table, time},
+    admin::{cell, map_list, table, time},
     compile,
 };
 
@@ -58,7 +58,7 @@ pub(super) fn print_kept(kept: &Value) {
         };
         vec![cell(&kept["version"]), binding.to_owned(), until]
     };
-    let rows: Vec<Vec<String>> = kept.as_array().into_iter().flatten().map(row).collect();
+    let rows = map_list(kept, row);
     if !rows.is_empty() {
         println!();
         print!("{}", table(&["KEPT", "BY", "UNTIL"], &rows));

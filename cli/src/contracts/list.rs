@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::ask;
 use crate::{
     Done,
-    admin::{AdminTarget, cell, format_problem, table},
+    admin::{AdminTarget, cell, format_problem, map_list, table},
 };
 
 pub(super) fn list(target: &AdminTarget) -> Done {
@@ -19,13 +19,7 @@ pub(super) fn list(target: &AdminTarget) -> Done {
     }
     let row = |contract: &Value| {
         let count = contract["tools"].as_array().map_or(0, Vec::len).to_string();
-        let pending = contract["pending"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .map(cell)
-            .collect::<Vec<_>>()
-            .join(",");
+        let pending = map_list(&contract["pending"], cell).join(",");
         let without = if contract["revision"].is_null() {
             "none yet"
         } else {
@@ -40,12 +34,7 @@ pub(super) fn list(target: &AdminTarget) -> Done {
             pending,
         ]
     };
-    let rows: Vec<Vec<String>> = all["contracts"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .map(row)
-        .collect();
+    let rows = map_list(&all["contracts"], row);
     print!(
         "{}",
         table(&["CONTRACT", "VERSION", "FROM", "TOOLS", "PENDING"], &rows)

@@ -22,7 +22,7 @@ use weir_upstream::{find_challenge, find_server_issuer};
 use super::{
     super::{
         Done,
-        admin::{AdminTarget, cell, path, table, time},
+        admin::{AdminTarget, cell, map_list, path, table, time},
         block_on, start,
         terminal::TerminalProgress,
     },
@@ -55,7 +55,7 @@ pub(super) fn list(target: &AdminTarget, name: &str) -> Done {
             time(&account["renewed_ms"]),
         ]
     };
-    let rows: Vec<Vec<String>> = all.as_array().into_iter().flatten().map(row).collect();
+    let rows = map_list(&all, row);
     print!(
         "{}",
         table(
