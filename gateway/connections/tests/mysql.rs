@@ -1,22 +1,22 @@
 //! MySQL connections against a real MariaDB: what may run, what survives, what comes out.
 
 mod mariadb;
+mod statements;
 
 use std::{
-    collections::BTreeMap,
     fs,
     net::TcpListener,
-    path::Path,
     process::Command,
     sync::Arc,
     time::{Duration, Instant},
 };
 
 use mariadb::MariadbServer;
+use statements::{connect, query, statement};
 use weir_connections::{
-    ConnectionConfig, ConnectionError, ConnectionHandle, ConnectionRegistry,
+    ConnectionConfig, ConnectionHandle,
     browse::SourceQuery,
-    sql::{SqlConnection, SqlRows, SqlStatement},
+    sql::{SqlConnection, SqlStatement},
 };
 
 const TABLES: &str = "
@@ -161,7 +161,7 @@ async fn a_read_changes_nothing_and_reaches_no_file() {
     let count = query(&sql, "SELECT COUNT(*) AS n FROM t", "[]", 9).await;
     assert_eq!(count.expect("whole").records, r#"[{"n":2}]"#);
     // A lock that a function took does not outlive its call.
-    let alone = configured(ConnectionConfig::Mysql {
+    let alone = connect(ConnectionConfig::Mysql {
         url: url.clone(),
         write: false,
         pool_max: Some(1),
@@ -300,7 +300,7 @@ async fn a_write_is_whole_or_nothing() {
 #[tokio::test]
 async fn a_caller_reads_no_number_of_another_one() {
     let (url, _) = filled("CREATE TABLE n (id int AUTO_INCREMENT PRIMARY KEY, v varchar(9))");
-    let sql = configured(ConnectionConfig::Mysql {
+    let sql = connect(ConnectionConfig::Mysql {
         url,
         write: true,
         pool_max: Some(1),
@@ -440,7 +440,7 @@ async fn a_caller_with_little_time_closes_no_pool() {
             pool_max: None,
         },
     ] {
-        let sql = configured(config);
+        let sql = connect(config);
         for _ in 0..2 {
             let short = SqlStatement {
                 deadline: Instant::now() + Duration::from_millis(100),
@@ -588,40 +588,10 @@ async fn tls_passwords_and_rights_are_as_they_have_to_be() {
     );
 }
 
-fn statement<'a>(text: &'a str, parameters: &'a str, limit: u32) -> SqlStatement<'a> {
-    SqlStatement {
-        text,
-        parameters,
-        limit,
-        options: None,
-        deadline: Instant::now() + Duration::from_secs(20),
-    }
-}
-
-async fn query(
-    sql: &SqlConnection,
-    text: &str,
-    parameters: &str,
-    limit: u32,
-) -> Result<SqlRows, ConnectionError> {
-    sql.query(statement(text, parameters, limit)).await
-}
-
 fn open(url: &str, write: bool) -> Arc<SqlConnection> {
-    configured(ConnectionConfig::Mysql {
+    connect(ConnectionConfig::Mysql {
         url: url.to_owned(),
         write,
         pool_max: None,
     })
-}
-
-fn configured(config: ConnectionConfig) -> Arc<SqlConnection> {
-    let configs = BTreeMap::from([("db".to_owned(), config)]);
-    match ConnectionRegistry::new(&configs, Path::new("/"))
-        .expect("a database")
-        .get("db")
-    {
-        Some(ConnectionHandle::Sql(sql)) => sql.clone(),
-        _ => unreachable!("it is a database"),
-    }
 }

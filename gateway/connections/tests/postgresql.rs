@@ -2,6 +2,7 @@
 
 mod proxy;
 mod server;
+mod statements;
 
 use std::{
     collections::BTreeMap,
@@ -12,9 +13,10 @@ use std::{
 
 use proxy::{Proxy, Spoil};
 use server::Server;
+use statements::{connect, query, statement};
 use weir_connections::{
-    ConnectionConfig, ConnectionError, ConnectionHandle, ConnectionRegistry,
-    sql::{SqlConnection, SqlRows, SqlStatement},
+    ConnectionConfig, ConnectionRegistry,
+    sql::{SqlConnection, SqlStatement},
 };
 
 #[tokio::test]
@@ -347,7 +349,7 @@ async fn nothing_survives(server: &Server) {
         write: false,
         pool_max: Some(1),
     };
-    let sql = connection(config);
+    let sql = connect(config);
     let after = "SELECT current_setting('search_path') AS s, (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory') AS l";
     // The second time the server keeps the statement that releases locks.
     for _ in 0..2 {
@@ -368,7 +370,7 @@ async fn nothing_survives(server: &Server) {
         write: true,
         pool_max: Some(1),
     };
-    let sql = connection(config);
+    let sql = connect(config);
     server.script("CREATE TABLE kept (v text); CREATE ROLE other");
     for (set, name) in [
         ("'search_path', 'evil'", "search_path"),
@@ -771,7 +773,7 @@ async fn abandoned_backends_count_until_they_end() {
                  RETURN 1;
              END $$;",
     );
-    let sql = Arc::new(connection(ConnectionConfig::Postgresql {
+    let sql = Arc::new(connect(ConnectionConfig::Postgresql {
         url: server.url(),
         write: true,
         pool_max: Some(2),
@@ -948,27 +950,8 @@ async fn tls_and_passwords_are_as_the_url_says() {
     }
 }
 
-fn statement<'a>(text: &'a str, parameters: &'a str, limit: u32) -> SqlStatement<'a> {
-    SqlStatement {
-        text,
-        parameters,
-        limit,
-        options: None,
-        deadline: Instant::now() + Duration::from_secs(20),
-    }
-}
-
-async fn query(
-    sql: &SqlConnection,
-    text: &str,
-    parameters: &str,
-    limit: u32,
-) -> Result<SqlRows, ConnectionError> {
-    sql.query(statement(text, parameters, limit)).await
-}
-
 fn open(url: &str, write: bool) -> Arc<SqlConnection> {
-    connection(ConnectionConfig::Postgresql {
+    connect(ConnectionConfig::Postgresql {
         url: url.to_owned(),
         write,
         pool_max: None,
@@ -977,7 +960,7 @@ fn open(url: &str, write: bool) -> Arc<SqlConnection> {
 
 /// Makes a connection with one session, which the next call meets again.
 fn alone(url: &str, write: bool) -> Arc<SqlConnection> {
-    connection(ConnectionConfig::Postgresql {
+    connect(ConnectionConfig::Postgresql {
         url: url.to_owned(),
         write,
         pool_max: Some(1),
@@ -990,15 +973,4 @@ async fn process(sql: &SqlConnection) -> String {
         .await
         .expect("a process")
         .records
-}
-
-fn connection(config: ConnectionConfig) -> Arc<SqlConnection> {
-    let configs = BTreeMap::from([("db".to_owned(), config)]);
-    match ConnectionRegistry::new(&configs, Path::new("/"))
-        .expect("a database")
-        .get("db")
-    {
-        Some(ConnectionHandle::Sql(sql)) => sql.clone(),
-        _ => unreachable!("it is a database"),
-    }
 }

@@ -1,12 +1,14 @@
 //! SQLite connections on real files: nothing but the one database is reached, and values come out as they are.
 
 mod database;
+mod statements;
 
 use std::time::{Duration, Instant};
 
 use weir_connections::sql::SqlStatement;
 
-use database::{create, database, open, query, statement};
+use database::{create, database, open};
+use statements::{query, statement};
 
 #[tokio::test]
 async fn values_come_out_as_they_are() {

@@ -1,8 +1,10 @@
 //! SQLite's memory is bounded in the whole process, so what fills it has a process of its own.
 
 mod database;
+mod statements;
 
-use database::{database, query};
+use database::database;
+use statements::query;
 
 /// One row may be made of values that fit alone.
 #[tokio::test]

@@ -1,35 +1,10 @@
 //! A SQLite database of one test.
 
-use std::{
-    collections::BTreeMap,
-    path::Path,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{path::Path, sync::Arc};
 
-use weir_connections::{
-    ConnectionConfig, ConnectionError, ConnectionHandle, ConnectionRegistry,
-    sql::{SqlConnection, SqlRows, SqlStatement},
-};
+use weir_connections::{ConnectionConfig, sql::SqlConnection};
 
-pub(crate) fn statement<'a>(text: &'a str, parameters: &'a str, limit: u32) -> SqlStatement<'a> {
-    SqlStatement {
-        text,
-        parameters,
-        limit,
-        options: None,
-        deadline: Instant::now() + Duration::from_secs(20),
-    }
-}
-
-pub(crate) async fn query(
-    sql: &SqlConnection,
-    text: &str,
-    parameters: &str,
-    limit: u32,
-) -> Result<SqlRows, ConnectionError> {
-    sql.query(statement(text, parameters, limit)).await
-}
+use crate::statements::connect;
 
 pub(crate) fn database(script: &str, write: bool) -> (tempfile::TempDir, Arc<SqlConnection>) {
     let folder = tempfile::tempdir().expect("a folder");
@@ -46,18 +21,8 @@ pub(crate) fn create(path: &Path, script: &str) {
 }
 
 pub(crate) fn open(path: &Path, write: bool) -> Arc<SqlConnection> {
-    let configs = BTreeMap::from([(
-        "db".to_owned(),
-        ConnectionConfig::Sqlite {
-            path: path.into(),
-            write,
-        },
-    )]);
-    match ConnectionRegistry::new(&configs, Path::new("/"))
-        .expect("a database")
-        .get("db")
-    {
-        Some(ConnectionHandle::Sql(sql)) => sql.clone(),
-        _ => unreachable!("it is a database"),
-    }
+    connect(ConnectionConfig::Sqlite {
+        path: path.into(),
+        write,
+    })
 }
