@@ -20,6 +20,8 @@ use weir_upstream::{
     UpstreamQuestion, UpstreamSession, UpstreamSettings, UpstreamTarget,
 };
 
+use crate::urls::count_tools;
+
 /// The time that a call has.
 const OWN_TIME: Duration = Duration::from_secs(120);
 /// The time that a busy machine may take for what comes at once.
@@ -318,15 +320,7 @@ async fn an_era_is_taken_where_it_is_asked_for() {
     };
     let session = open(&["good"], legacy).await.expect("a session");
     assert_eq!(session.version(), "2025-06-18");
-    assert_eq!(
-        session
-            .lists()
-            .await
-            .expect("lists")
-            .tools
-            .map(|tools| tools.len()),
-        Some(1)
-    );
+    assert_eq!(count_tools(&session).await, Some(1));
     session.close().await;
     let modern = UpstreamSettings {
         era: EraPreference::Modern,

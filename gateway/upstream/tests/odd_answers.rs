@@ -22,6 +22,8 @@ use weir_upstream::{
     UpstreamSession, UpstreamSettings, UpstreamTarget, UpstreamTransport, UpstreamUrl,
 };
 
+use crate::urls;
+
 /// The bytes of an id of a session that is a signed token.
 const LONG_SESSION: usize = 2_000;
 
@@ -161,13 +163,7 @@ fn is_known(how: &str, headers: &HeaderMap) -> bool {
 }
 
 async fn serve() -> String {
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0")
-        .await
-        .expect("a free port");
-    let address = listener.local_addr().expect("its number");
-    let router = Router::new().route("/{how}", any(odd));
-    tokio::spawn(async move { axum::serve(listener, router).await });
-    format!("http://{address}")
+    urls::serve(Router::new().route("/{how}", any(odd))).await
 }
 
 async fn open(url: String, era: EraPreference) -> Result<UpstreamSession, UpstreamFailure> {

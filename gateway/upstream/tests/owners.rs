@@ -12,7 +12,7 @@ use std::{
 };
 
 use axum::{
-    Json, Router,
+    Json,
     body::Bytes,
     extract::State,
     http::{HeaderMap, Method, StatusCode},
@@ -28,7 +28,7 @@ use weir_upstream::{
     UpstreamRegistry, UpstreamServer,
 };
 
-use crate::children::Agreeable;
+use crate::{children::Agreeable, urls::serve_mcp};
 
 /// A server that can be another one from a moment on: of the modern era, or of the legacy one without what it knew.
 #[derive(Default)]
@@ -110,14 +110,7 @@ async fn answer(
 async fn start(is_modern: bool) -> (Arc<Server>, Arc<UpstreamServer>) {
     let server = Arc::new(Server::default());
     server.becomes(is_modern);
-    let router = Router::new()
-        .route("/mcp", any(answer))
-        .with_state(server.clone());
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0")
-        .await
-        .expect("a free port");
-    let url = format!("http://{}/mcp", listener.local_addr().expect("its number"));
-    tokio::spawn(async move { axum::serve(listener, router).await });
+    let url = serve_mcp(any(answer), server.clone()).await;
     (
         server,
         upstream(UpstreamConfig {
@@ -127,7 +120,7 @@ async fn start(is_modern: bool) -> (Arc<Server>, Arc<UpstreamServer>) {
     )
 }
 
-fn upstream(config: UpstreamConfig) -> Arc<UpstreamServer> {
+pub(crate) fn upstream(config: UpstreamConfig) -> Arc<UpstreamServer> {
     let upstreams = UpstreamRegistry::new(Vec::new());
     let configs = BTreeMap::from([("it".to_owned(), config)]);
     let (resolved, wrong) = upstreams.resolve(&configs, Path::new("."), &KeptFiles::default());

@@ -2,7 +2,6 @@
 
 use std::{
     collections::BTreeMap,
-    path::Path,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicUsize, Ordering},
@@ -23,9 +22,11 @@ use serde_json::{Value, json, value::RawValue};
 use tokio_util::sync::CancellationToken;
 use weir_oauth::SecretText;
 use weir_upstream::{
-    AuthConfig, CallFailure, CallOwner, KeptFiles, UpstreamCall, UpstreamConfig,
-    UpstreamFailureKind, UpstreamOperation, UpstreamRegistry, UpstreamServer,
+    AuthConfig, CallFailure, CallOwner, UpstreamCall, UpstreamConfig, UpstreamFailureKind,
+    UpstreamOperation, UpstreamServer,
 };
+
+use crate::{owners::upstream, urls::serve};
 
 /// A server of the modern era and its issuer at one address. A token is the caller's own one with a number behind it.
 #[derive(Default)]
@@ -107,11 +108,8 @@ async fn start(auth: &str) -> (Arc<Server>, Arc<UpstreamServer>) {
         .route("/.well-known/oauth-protected-resource/mcp", get(resource))
         .route("/.well-known/oauth-authorization-server", get(metadata))
         .with_state(server.clone());
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await;
-    let listener = listener.expect("a free port");
-    let base = format!("http://{}", listener.local_addr().expect("its number"));
+    let base = serve(router).await;
     server.base.lock().clone_from(&base);
-    tokio::spawn(async move { axum::serve(listener, router).await });
     let auth: AuthConfig = serde_json::from_str(&auth.replace("BASE", &base)).expect("auth");
     let config = UpstreamConfig {
         url: Some(format!("{base}/mcp")),
@@ -119,12 +117,7 @@ async fn start(auth: &str) -> (Arc<Server>, Arc<UpstreamServer>) {
         ..UpstreamConfig::default()
     };
     assert_eq!(config.check("it"), []);
-    let upstreams = UpstreamRegistry::new(Vec::new());
-    let configs = BTreeMap::from([("it".to_owned(), config)]);
-    let (resolved, wrong) = upstreams.resolve(&configs, Path::new("."), &KeptFiles::default());
-    assert_eq!(wrong, []);
-    upstreams.take(resolved);
-    (server, upstreams.get("it").expect("it is there"))
+    (server, upstream(config))
 }
 
 async fn call(

@@ -15,7 +15,7 @@ use axum::{
     extract::State,
     http::{HeaderMap, Method, StatusCode, header},
     response::{IntoResponse, Response},
-    routing::{any, get, post},
+    routing::{MethodRouter, any, get, post},
 };
 use parking_lot::Mutex;
 use serde_json::{Value, json, value::RawValue};
@@ -27,13 +27,22 @@ use weir_upstream::{
     UpstreamSession, UpstreamSettings, UpstreamTarget, UpstreamTransport, UpstreamUrl,
 };
 
-async fn serve(router: Router) -> String {
+pub(crate) async fn serve(router: Router) -> String {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0")
         .await
         .expect("a free port");
     let address = listener.local_addr().expect("its number");
     tokio::spawn(async move { axum::serve(listener, router).await });
     format!("http://{address}")
+}
+
+/// Serves a handler with its state, and returns its URL.
+pub(crate) async fn serve_mcp<S>(handler: MethodRouter<S>, state: S) -> String
+where
+    S: Clone + Send + Sync + 'static,
+{
+    let router = Router::new().route("/mcp", handler).with_state(state);
+    format!("{}/mcp", serve(router).await)
 }
 
 async fn open(url: String) -> Result<UpstreamSession, UpstreamFailure> {
@@ -66,6 +75,11 @@ async fn open_by(
         settings,
     )
     .await
+}
+
+pub(crate) async fn count_tools(session: &UpstreamSession) -> Option<usize> {
+    let lists = session.lists().await.expect("lists");
+    lists.tools.map(|tools| tools.len())
 }
 
 async fn call(session: &UpstreamSession, name: &str) -> Result<String, RequestError> {
@@ -211,23 +225,10 @@ async fn legacy(
 #[tokio::test]
 async fn a_session_that_is_over_is_opened_anew_and_the_call_runs_once() {
     let seen = Arc::new(Seen::default());
-    let url = serve(
-        Router::new()
-            .route("/mcp", any(legacy))
-            .with_state(seen.clone()),
-    )
-    .await;
-    let session = open(format!("{url}/mcp")).await.expect("a session");
+    let url = serve_mcp(any(legacy), seen.clone()).await;
+    let session = open(url).await.expect("a session");
     assert_eq!(session.version(), "2025-06-18");
-    assert_eq!(
-        session
-            .lists()
-            .await
-            .expect("lists")
-            .tools
-            .map(|tools| tools.len()),
-        Some(1)
-    );
+    assert_eq!(count_tools(&session).await, Some(1));
     call(&session, "t").await.expect("an answer");
     assert_eq!(seen.calls.load(Ordering::SeqCst), 1);
     let requests = seen.requests.lock();
@@ -320,13 +321,8 @@ async fn forgotten_with(complaint: Option<Complaint>) -> (Arc<Forgetful>, Upstre
         calls: AtomicUsize::new(0),
         complaint,
     });
-    let url = serve(
-        Router::new()
-            .route("/mcp", any(forgetful))
-            .with_state(server.clone()),
-    )
-    .await;
-    let session = open(format!("{url}/mcp")).await.expect("a session");
+    let url = serve_mcp(any(forgetful), server.clone()).await;
+    let session = open(url).await.expect("a session");
     *server.known.lock() = None;
     (server, session)
 }
@@ -531,13 +527,8 @@ impl UpstreamListener for Agreeable {
 /// Neither its result nor the end of a call's time waits until the server takes what it asked for.
 #[tokio::test]
 async fn a_server_that_does_not_take_the_answer_to_its_question_does_not_hold_the_call() {
-    let url = serve(
-        Router::new()
-            .route("/mcp", any(deaf))
-            .with_state(Arc::new(Notify::new())),
-    )
-    .await;
-    let session = open(format!("{url}/mcp")).await.expect("a session");
+    let url = serve_mcp(any(deaf), Arc::new(Notify::new())).await;
+    let session = open(url).await.expect("a session");
     let soon = async |name, timeout| {
         let called = call_within(&session, name, &[], Some(Arc::new(Agreeable)), timeout);
         tokio::time::timeout(Duration::from_secs(20), called)
@@ -602,13 +593,8 @@ async fn polled(
 #[tokio::test]
 async fn a_server_may_let_the_stream_of_a_call_end_as_often_as_it_wants() {
     let server = Arc::new(Polled::default());
-    let url = serve(
-        Router::new()
-            .route("/mcp", any(polled))
-            .with_state(server.clone()),
-    )
-    .await;
-    let session = open(format!("{url}/mcp")).await.expect("a session");
+    let url = serve_mcp(any(polled), server.clone()).await;
+    let session = open(url).await.expect("a session");
     call_within(&session, "t", &[], None, Duration::from_secs(60))
         .await
         .expect("an answer");
@@ -654,12 +640,8 @@ async fn marked(
 #[tokio::test]
 async fn a_stream_is_resumed_behind_the_last_event_that_has_an_id() {
     let resumed = Arc::<Mutex<Vec<Bytes>>>::default();
-    let router = Router::new()
-        .route("/mcp", any(marked))
-        .with_state(resumed.clone());
-    let session = open(format!("{}/mcp", serve(router).await))
-        .await
-        .expect("a session");
+    let url = serve_mcp(any(marked), resumed.clone()).await;
+    let session = open(url).await.expect("a session");
     let cases: [(&str, &[&str]); 5] = [
         ("7", &["7"]),
         ("", &[]),
@@ -743,14 +725,9 @@ async fn modern(
 #[tokio::test]
 async fn answers_that_are_none_end_the_call_and_not_the_session() {
     let seen = Arc::new(Seen::default());
-    let url = serve(
-        Router::new()
-            .route("/mcp", post(modern))
-            .with_state(seen.clone()),
-    )
-    .await;
+    let url = serve_mcp(post(modern), seen.clone()).await;
     let target = UpstreamTarget::Url(UpstreamUrl {
-        url: format!("{url}/mcp"),
+        url,
         headers: Vec::new(),
         transport: UpstreamTransport::Either,
         auth: None,
@@ -805,13 +782,8 @@ async fn answers_that_are_none_end_the_call_and_not_the_session() {
 #[tokio::test]
 async fn a_modern_call_is_cancelled_by_hanging_up() {
     let seen = Arc::new(Seen::default());
-    let url = serve(
-        Router::new()
-            .route("/mcp", post(modern))
-            .with_state(seen.clone()),
-    )
-    .await;
-    let session = open(format!("{url}/mcp")).await.expect("a session");
+    let url = serve_mcp(post(modern), seen.clone()).await;
+    let session = open(url).await.expect("a session");
     let cancel = CancellationToken::new();
     let hang = UpstreamCall {
         asked: &UpstreamOperation::Tool {
@@ -889,15 +861,7 @@ async fn the_transport_of_2024_is_found_by_itself() {
     let url = serve(old("/messages?session=1")).await;
     let session = open(format!("{url}/sse")).await.expect("a session");
     assert_eq!(session.version(), "2024-11-05");
-    assert_eq!(
-        session
-            .lists()
-            .await
-            .expect("lists")
-            .tools
-            .map(|tools| tools.len()),
-        Some(1)
-    );
+    assert_eq!(count_tools(&session).await, Some(1));
     session.close().await;
 }
 
