@@ -99,10 +99,7 @@ impl Running {
     /// Sends a modern request with headers that agree.
     async fn modern(&self, path: &str, id: &str, method: &str, params: &str) -> Got {
         let (headers, body) = modern(id, method, params);
-        let headers: Vec<_> = headers
-            .iter()
-            .map(|(name, value)| (*name, value.as_str()))
-            .collect();
+        let headers = borrowed(&headers);
         self.post(path, &headers, &body).await
     }
 
@@ -190,6 +187,12 @@ fn post_head(path: &str, headers: &[(&str, &str)]) -> String {
         head.push_str(&format!("\n{name}: {value}"));
     }
     head
+}
+
+/// Returns headers as a request takes them.
+fn borrowed<'h>(headers: &'h [(&'static str, String)]) -> Vec<(&'h str, &'h str)> {
+    let borrow = |(name, value): &'h (&'static str, String)| (*name, value.as_str());
+    headers.iter().map(borrow).collect()
 }
 
 /// Returns a modern request. `params` are the members beside `_meta`.

@@ -74,10 +74,7 @@ impl Shop {
         let (headers, body) = modern("1", method, params);
         let able = r#"clientCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}"#;
         let body = body.replace(r#"clientCapabilities":{}"#, able);
-        let headers: Vec<_> = headers
-            .iter()
-            .map(|(name, value)| (*name, value.as_str()))
-            .collect();
+        let headers = borrowed(&headers);
         self.server.post("/mcp", &headers, &body).await.json()["result"].take()
     }
 

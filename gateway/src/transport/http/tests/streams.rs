@@ -44,10 +44,7 @@ async fn listen(server: &Running, path: &str, filter: &str) -> Lines {
         "subscriptions/listen",
         &format!(r#""notifications":{filter}"#),
     );
-    let headers: Vec<_> = headers
-        .iter()
-        .map(|(name, value)| (*name, value.as_str()))
-        .collect();
+    let headers = borrowed(&headers);
     BufReader::new(
         server
             .send(&post_head(path, &headers), body.as_bytes())
@@ -64,10 +61,7 @@ async fn a_subscription() {
         "subscriptions/listen",
         r#""notifications":{"toolsListChanged":true,"promptsListChanged":true}"#,
     );
-    let headers: Vec<_> = headers
-        .iter()
-        .map(|(name, value)| (*name, value.as_str()))
-        .collect();
+    let headers = borrowed(&headers);
     let stream = server
         .send(&post_head("/mcp/desk", &headers), body.as_bytes())
         .await;
@@ -285,10 +279,7 @@ async fn an_agent_has_an_eighth_of_the_streams() {
     let open = async |key: &str| {
         let (headers, body) = modern("1", "subscriptions/listen", r#""notifications":{}"#);
         let authorization = format!("Bearer {key}");
-        let mut headers: Vec<_> = headers
-            .iter()
-            .map(|(name, value)| (*name, value.as_str()))
-            .collect();
+        let mut headers = borrowed(&headers);
         headers.push(("Authorization", &authorization));
         let mut stream = server
             .send(&post_head("/mcp", &headers), body.as_bytes())

@@ -189,10 +189,7 @@ fn askable(tool: &str, more: &str, meta: &str) -> (Vec<(&'static str, String)>, 
 
 async fn ask(server: &Running, tool: &str, more: &str) -> Value {
     let (headers, body) = askable(tool, more, "");
-    let headers: Vec<_> = headers
-        .iter()
-        .map(|(name, value)| (*name, value.as_str()))
-        .collect();
+    let headers = borrowed(&headers);
     server.post("/mcp", &headers, &body).await.json()
 }
 
@@ -255,10 +252,7 @@ async fn a_client_that_leaves_after_its_answer_cancels_the_call_that_asked() {
     let (server, heard, _) = started(false).await;
     let answer = confirmed(&server).await;
     let (headers, body) = askable("up_confirm", &answer, r#","progressToken":7"#);
-    let headers: Vec<_> = headers
-        .iter()
-        .map(|(name, value)| (*name, value.as_str()))
-        .collect();
+    let headers = borrowed(&headers);
     let left = server
         .send(&post_head("/mcp", &headers), body.as_bytes())
         .await;
@@ -287,10 +281,7 @@ async fn a_call_ends_in_its_time_though_its_client_does_not_read() {
         "{}}}}",
         r#"{},"io.modelcontextprotocol/logLevel":"debug"}}}"#,
     );
-    let headers: Vec<_> = headers
-        .iter()
-        .map(|(name, value)| (*name, value.as_str()))
-        .collect();
+    let headers = borrowed(&headers);
     // As small as the system makes it: what is on its way to the client must not hold all that the call says.
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(1).unwrap();

@@ -49,10 +49,7 @@ async fn called(
 ) -> Got {
     let params = format!(r#""name":"{tool}","arguments":{arguments}"#);
     let (headers, body) = modern("1", "tools/call", &params);
-    let mut headers: Vec<_> = headers
-        .iter()
-        .map(|(name, value)| (*name, value.as_str()))
-        .collect();
+    let mut headers = borrowed(&headers);
     headers.extend(header.map(|value| ("Mcp-Param-Region", value)));
     server
         .post(&format!("/mcp/view/{view}"), &headers, &body)
@@ -241,10 +238,7 @@ async fn no_published_schema_names_its_dialect() {
         let found = r#""name":"find_tools","arguments":{"query":"up new old"}"#;
         let params = if method == "tools/call" { found } else { "" };
         let (headers, body) = modern("1", method, params);
-        let headers: Vec<_> = headers
-            .iter()
-            .map(|(name, value)| (*name, value.as_str()))
-            .collect();
+        let headers = borrowed(&headers);
         let got = server
             .post(&format!("/mcp/view/{view}"), &headers, &body)
             .await;
