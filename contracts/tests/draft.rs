@@ -36,6 +36,16 @@ fn tried(
     })
 }
 
+/// Checks that the draft has a line.
+#[track_caller]
+fn check_line(draft: &ContractDraft, line: &str) {
+    let contract = &draft.contract;
+    assert!(
+        contract.lines().any(|known| known == line),
+        "{line}: {contract}"
+    );
+}
+
 #[track_caller]
 fn check_compiles(
     draft: &ContractDraft,
@@ -73,11 +83,7 @@ fn words_for_an_empty_cell_are_drafted() {
         "      amount: { type: number }",
         "    null_words: [n/a, \"-\"]",
     ] {
-        assert!(
-            draft.contract.lines().any(|known| known == line),
-            "{line}: {}",
-            draft.contract
-        );
+        check_line(&draft, line);
     }
     let contract = check_compiles(&draft, &shape);
     assert_eq!(contract.collections[0].shape.null_words, ["n/a", "-"]);
@@ -185,11 +191,7 @@ fn a_draft_asks_about_many_records() {
         "    measures: [count, sum(total), avg(total), min(total), max(total)]",
         "      - { name: group_by_value, type: text, column: group_by, match: contains, help: \"Group by contains this, in the same case.\" }",
     ] {
-        assert!(
-            draft.contract.lines().any(|known| known == line),
-            "{line}: {}",
-            draft.contract
-        );
+        check_line(&draft, line);
     }
     assert!(
         !draft.contract.contains("    columns:"),
@@ -218,11 +220,7 @@ fn a_draft_asks_about_many_records() {
         "    returns: [c0, c1, c2, c3, c4, c5, c6, c7, c8, c9, c10, c11]",
         "    columns: [c12, c13, c14, c15, c16, c17, c18, c19]",
     ] {
-        assert!(
-            draft.contract.lines().any(|known| known == line),
-            "{line}: {}",
-            draft.contract
-        );
+        check_line(&draft, line);
     }
     assert!(
         draft.notes.contains(
@@ -401,11 +399,7 @@ fn a_draft_says_how_numbers_and_dates_are_written() {
         "      - { name: \"no\", type: text, column: No., title: No., required: true, help: \"The invoice's No.\" }",
         "      - { name: due_from, type: date, column: Due, match: at-least, title: \"Due, from\", help: Due from this day. }",
     ] {
-        assert!(
-            draft.contract.lines().any(|known| known == line),
-            "{line}\n\n{}",
-            draft.contract
-        );
+        check_line(&draft, line);
     }
     let [note] = draft.notes.as_slice() else {
         panic!("{:?}", draft.notes)

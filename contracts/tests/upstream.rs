@@ -79,14 +79,27 @@ fn document(lists: &Value) -> String {
     compose("lists.json", &lists).document.pinned()
 }
 
+fn options<'u>() -> UpstreamOptions<'u> {
+    UpstreamOptions {
+        name: "up",
+        contract: "up",
+        ..UpstreamOptions::default()
+    }
+}
+
+fn pinned<'u>() -> UpstreamOptions<'u> {
+    UpstreamOptions {
+        resources: ResourceMode::Pinned,
+        ..options()
+    }
+}
+
 fn compiled_with(overlay: Option<&str>, lists: &Value) -> CompiledUpstream {
     let overlay =
         overlay.map(|text| UpstreamOverlay::read("overlay.yaml", text).expect("an overlay"));
     let upstream = UpstreamOptions {
-        name: "up",
-        contract: "up",
         overlay: overlay.as_ref(),
-        ..UpstreamOptions::default()
+        ..options()
     };
     compile(&upstream, &document(lists)).expect("a contract")
 }
@@ -131,12 +144,7 @@ fn members_of_types_that_clients_refuse_are_left_out() {
             "annotations": { "audience": "user", "priority": 7, "lastModified": "2025-01-12T15:00:58Z" },
         }],
     });
-    let upstream = UpstreamOptions {
-        name: "up",
-        contract: "up",
-        resources: ResourceMode::Pinned,
-        ..UpstreamOptions::default()
-    };
+    let upstream = pinned();
     let compiled = compile(&upstream, &document(&lists)).expect("a contract");
     let tool = listed::tool(&compiled.contract.tools[0]);
     assert_eq!(
@@ -192,6 +200,23 @@ fn keywords_that_say_nothing_of_a_value_do_not_cost_the_tool() {
     );
 }
 
+/// Checks that resources of odd URIs are left out for this reason, and those of fine ones are kept.
+fn check_left_out(odd: &[&str], fine: &[&str], reason: &str) {
+    let uris = odd.iter().chain(fine);
+    let lists: Vec<Value> = uris.map(|uri| json!({ "uri": uri, "name": "r" })).collect();
+    let lists = document(&json!({ "tools": [], "resources": lists }));
+    let compiled = compile(&pinned(), &lists).expect("a contract");
+    let resources = compiled.contract.resources.iter();
+    let kept: Vec<&str> = resources.map(|resource| resource.uri.as_str()).collect();
+    assert_eq!(kept, fine);
+    let left_out = messages(&compiled.left_out);
+    assert_eq!(left_out.len(), odd.len(), "{left_out:?}");
+    assert!(
+        left_out.iter().all(|one| one.contains(reason)),
+        "{left_out:?}"
+    );
+}
+
 /// Each of these hosts cost the whole list in clients of the Python SDK.
 #[test]
 fn resources_with_an_odd_host_are_left_out() {
@@ -216,62 +241,14 @@ fn resources_with_an_odd_host_are_left_out() {
         "x:a b",
         "x://a%zz#b:c",
     ];
-    let lists: Vec<Value> = odd
-        .iter()
-        .chain(&fine)
-        .map(|uri| json!({ "uri": uri, "name": "r" }))
-        .collect();
-    let upstream = UpstreamOptions {
-        name: "up",
-        contract: "up",
-        resources: ResourceMode::Pinned,
-        ..UpstreamOptions::default()
-    };
-    let lists = document(&json!({ "tools": [], "resources": lists }));
-    let compiled = compile(&upstream, &lists).expect("a contract");
-    let resources = compiled.contract.resources.iter();
-    let kept: Vec<&str> = resources.map(|resource| resource.uri.as_str()).collect();
-    assert_eq!(kept, fine);
-    let left_out = messages(&compiled.left_out);
-    assert_eq!(left_out.len(), odd.len(), "{left_out:?}");
-    assert!(
-        left_out.iter().all(|one| one.contains("a host or a port")),
-        "{left_out:?}"
-    );
+    check_left_out(&odd, &fine, "a host or a port");
 }
 
 #[test]
 fn resources_without_a_scheme_are_left_out() {
-    let uris = [
-        "README.md",
-        "/etc/x",
-        "no uri: at all",
-        "1a:b",
-        "file:///a",
-        "urn:x",
-        "c+d:e",
-    ];
-    let lists: Vec<Value> = uris
-        .iter()
-        .map(|uri| json!({ "uri": uri, "name": "r" }))
-        .collect();
-    let upstream = UpstreamOptions {
-        name: "up",
-        contract: "up",
-        resources: ResourceMode::Pinned,
-        ..UpstreamOptions::default()
-    };
-    let lists = document(&json!({ "tools": [], "resources": lists }));
-    let compiled = compile(&upstream, &lists).expect("a contract");
-    let resources = compiled.contract.resources.iter();
-    let kept: Vec<&str> = resources.map(|resource| resource.uri.as_str()).collect();
-    assert_eq!(kept, ["file:///a", "urn:x", "c+d:e"]);
-    let left_out = messages(&compiled.left_out);
-    assert_eq!(left_out.len(), 4, "{left_out:?}");
-    assert!(
-        left_out.iter().all(|one| one.contains("has no scheme")),
-        "{left_out:?}"
-    );
+    let odd = ["README.md", "/etc/x", "no uri: at all", "1a:b"];
+    let fine = ["file:///a", "urn:x", "c+d:e"];
+    check_left_out(&odd, &fine, "has no scheme");
 }
 
 /// Some clients refuse the whole list for a property whose schema is a flag.
@@ -477,10 +454,8 @@ fn names_are_made_ones_that_every_client_takes() {
     );
     let taken = std::collections::BTreeMap::from([("up_plain".to_owned(), "desk".to_owned())]);
     let upstream = UpstreamOptions {
-        name: "up",
-        contract: "up",
         taken: Some(&taken),
-        ..UpstreamOptions::default()
+        ..options()
     };
     let compiled = compile(
         &upstream,
@@ -1158,10 +1133,8 @@ tools:
     let overlay =
         UpstreamOverlay::read("o.yaml", "contract: a\nupstream: other\n").expect("an overlay");
     let upstream = UpstreamOptions {
-        name: "up",
-        contract: "up",
         overlay: Some(&overlay),
-        ..UpstreamOptions::default()
+        ..options()
     };
     let problems = compile(&upstream, &document(&json!({}))).expect_err("another upstream");
     assert_eq!(
@@ -1174,11 +1147,7 @@ tools:
 
 #[test]
 fn what_is_no_document_is_said_so() {
-    let upstream = UpstreamOptions {
-        name: "up",
-        contract: "up",
-        ..UpstreamOptions::default()
-    };
+    let upstream = options();
     for text in ["", "[]", "{}", "{\"items\": {}}", "{\"items\": [}"] {
         let problems = compile(&upstream, text).expect_err("no document");
         assert!(
@@ -1414,12 +1383,7 @@ fn items() -> Value {
 
 #[test]
 fn prompts_resources_and_templates_are_pinned_too() {
-    let upstream = UpstreamOptions {
-        name: "up",
-        contract: "up",
-        resources: ResourceMode::Pinned,
-        ..UpstreamOptions::default()
-    };
+    let upstream = pinned();
     let compiled = compile(&upstream, &document(&items())).expect("a contract");
     let contract = &compiled.contract;
     assert_eq!(
@@ -1547,12 +1511,7 @@ fn changes_of_prompts_and_resources_wait_as_those_of_tools_do() {
     let contract = |change: fn(&mut Value)| {
         let mut lists = items();
         change(&mut lists);
-        let upstream = UpstreamOptions {
-            name: "up",
-            contract: "up",
-            resources: ResourceMode::Pinned,
-            ..UpstreamOptions::default()
-        };
+        let upstream = pinned();
         compile(&upstream, &document(&lists))
             .expect("a contract")
             .contract
