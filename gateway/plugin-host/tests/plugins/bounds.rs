@@ -6,12 +6,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use parking_lot::Mutex;
 use tokio::task::JoinSet;
 
 use weir_plugin_host::{AdapterFailure, CallEvents, PluginConfig};
 
-use crate::workbench::{Workbench, collection, context, probe, query, tuned};
+use crate::workbench::{
+    SeenProgress, Workbench, check_loaded, collection, context, probe, query, tuned,
+};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_hostile_behaviour_fails_its_call_with_the_reason() {
@@ -60,11 +61,7 @@ async fn what_a_guest_says_is_not_believed_but_bounded() {
     let bench = Workbench::plain().await;
     // A flood of lines is cut, not the call.
     assert_eq!(
-        bench
-            .read(r#"{"do": "flood", "count": 5000}"#)
-            .await
-            .expect("an answer")
-            .records,
+        bench.records(r#"{"do": "flood", "count": 5000}"#).await,
         "[]"
     );
     // A record may look like an error: it stays a record, for the caller to check.
@@ -145,10 +142,7 @@ async fn others_are_served_while_one_plugin_hangs() {
     let bench = Arc::new(Workbench::plain().await);
     bench.put("other.wasm", &tuned("other", "other", "1", "-"));
     let reports = bench.host.load_all().await;
-    assert!(
-        reports.iter().all(|report| report.result.is_ok()),
-        "{reports:?}"
-    );
+    check_loaded(&reports);
     let hanging: Vec<_> = (0..4)
         .map(|_| {
             let bench = Arc::clone(&bench);
@@ -188,10 +182,7 @@ async fn others_with_an_interpreter_are_served_while_one_hangs() {
     bench.put("probe.wasm", &large(probe()));
     bench.put("other.wasm", &large(tuned("other", "other", "1", "-")));
     let reports = bench.host.load_all().await;
-    assert!(
-        reports.iter().all(|report| report.result.is_ok()),
-        "{reports:?}"
-    );
+    check_loaded(&reports);
     let mut hanging = JoinSet::new();
     for tenant in 0..64 {
         let host = Arc::clone(&bench.host);
@@ -325,11 +316,8 @@ async fn who_meets_nothing_but_traps_is_told_to_wait() {
     trap(&bench).await;
     bench.watch();
     bench.put("probe.wasm", &tuned("probe", "probe", "2", "-"));
-    bench.report("probe.wasm").await.result.expect("it loads");
-    assert_eq!(
-        bench.read("{}").await.expect("an answer").records,
-        r#"[{"version":"2"}]"#
-    );
+    bench.result("probe.wasm").await.expect("it loads");
+    assert_eq!(bench.records("{}").await, r#"[{"version":"2"}]"#);
     assert_eq!(bench.host.plugins()[0].backing_off, 0);
 }
 
@@ -350,29 +338,10 @@ async fn trap(bench: &Workbench) {
     );
 }
 
-#[derive(Default)]
-struct Seen(Mutex<Vec<(f64, Option<f64>, String)>>);
-
-impl CallEvents for Seen {
-    fn wants_progress(&self) -> bool {
-        true
-    }
-
-    fn log_level(&self) -> Option<&'static str> {
-        None
-    }
-
-    fn log(&self, _level: &str, _logger: &str, _data: serde_json::Value) {}
-
-    fn progress(&self, done: f64, total: Option<f64>, message: &str) {
-        self.0.lock().push((done, total, message.to_owned()));
-    }
-}
-
 #[tokio::test]
 async fn progress_only_moves_forward() {
     let bench = Workbench::plain().await;
-    let seen = Arc::new(Seen::default());
+    let seen = Arc::new(SeenProgress::default());
     let mut context = context("tenant");
     context.events = Some(Arc::clone(&seen) as Arc<dyn CallEvents>);
     let (collection, steps) = (collection(), query(r#"{"do": "progress", "count": 100}"#));

@@ -13,10 +13,6 @@ use weir_plugin_host::{AdapterFailure, PluginConfig};
 
 use crate::workbench::{Workbench, collection, context, probe, query, tuned};
 
-async fn version(bench: &Workbench) -> String {
-    bench.read("{}").await.expect("an answer").records
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_file_stands_for_what_is_built_in_while_it_is_there() {
     let mut bench = Workbench::built_in(BTreeMap::new());
@@ -25,7 +21,7 @@ async fn a_file_stands_for_what_is_built_in_while_it_is_there() {
         matches!(reports.as_slice(), [report] if report.built_in && report.result.is_ok()),
         "{reports:?}"
     );
-    assert_eq!(version(&bench).await, r#"[{"version":"1"}]"#);
+    assert_eq!(bench.records("{}").await, r#"[{"version":"1"}]"#);
     bench.watch();
     let stop = Arc::new(AtomicBool::new(false));
     let caller = tokio::spawn({
@@ -40,13 +36,9 @@ async fn a_file_stands_for_what_is_built_in_while_it_is_there() {
     });
     std::fs::create_dir(bench.plugins()).expect("a folder");
     bench.put("probe.wasm", b"not a component");
-    bench
-        .report("probe.wasm")
-        .await
-        .result
-        .expect_err("it is none");
+    bench.result("probe.wasm").await.expect_err("it is none");
     assert_eq!(
-        version(&bench).await,
+        bench.records("{}").await,
         r#"[{"version":"1"}]"#,
         "a refused file changes nothing"
     );
@@ -57,7 +49,7 @@ async fn a_file_stands_for_what_is_built_in_while_it_is_there() {
         (status.generation, status.built_in, loaded.built_in),
         (2, false, false)
     );
-    assert_eq!(version(&bench).await, r#"[{"version":"2"}]"#);
+    assert_eq!(bench.records("{}").await, r#"[{"version":"2"}]"#);
     std::fs::remove_file(bench.plugins().join("probe.wasm")).expect("it was there");
     assert!(bench.report("probe.wasm").await.removed);
     let back = bench.report("probe").await;
@@ -67,7 +59,7 @@ async fn a_file_stands_for_what_is_built_in_while_it_is_there() {
         (3, true, true)
     );
     assert!(status.calls > 0, "counted over its generations");
-    assert_eq!(version(&bench).await, r#"[{"version":"1"}]"#);
+    assert_eq!(bench.records("{}").await, r#"[{"version":"1"}]"#);
     stop.store(true, Ordering::Relaxed);
     caller.await.expect("no call fails");
     assert_eq!(bench.host.plugins().len(), 1);
@@ -96,7 +88,7 @@ async fn what_is_built_in_is_loaded_by_its_first_call_once_it_was_compiled() {
     );
     assert_eq!(known(&bench), before);
     assert_eq!(std::fs::read(&compiled).expect("read"), b"torn");
-    assert_eq!(version(&bench).await, r#"[{"version":"1"}]"#);
+    assert_eq!(bench.records("{}").await, r#"[{"version":"1"}]"#);
     assert_ne!(std::fs::read(&compiled).expect("read"), b"torn");
 }
 
@@ -118,9 +110,8 @@ async fn a_file_with_the_same_bytes_takes_over_in_silence() {
     }
     bench.put("later.wasm", &tuned("other", "probe", "2", "-"));
     let refusal = bench
-        .report("later.wasm")
+        .result("later.wasm")
         .await
-        .result
         .expect_err("the first file keeps it");
     assert!(
         refusal.contains("already provided by `probe.wasm`"),
@@ -130,11 +121,7 @@ async fn a_file_with_the_same_bytes_takes_over_in_silence() {
     assert_eq!((plugin.generation, plugin.built_in), (1, false));
     std::fs::remove_file(bench.plugins().join("later.wasm")).expect("it was there");
     std::fs::remove_file(bench.plugins().join("probe.wasm")).expect("it was there");
-    let status = bench
-        .report("probe")
-        .await
-        .result
-        .expect("it is built in again");
+    let status = bench.result("probe").await.expect("it is built in again");
     assert_eq!((status.generation, status.built_in), (1, true));
 }
 
@@ -149,14 +136,14 @@ async fn a_file_of_any_name_stands_for_the_adapter_it_provides() {
         matches!(reports.as_slice(), [report] if !report.built_in),
         "the built-in one is not loaded: {reports:?}"
     );
-    assert_eq!(version(&bench).await, r#"[{"version":"2"}]"#);
+    assert_eq!(bench.records("{}").await, r#"[{"version":"2"}]"#);
     bench.watch();
     std::fs::remove_file(bench.plugins().join("mine.wasm")).expect("it was there");
-    bench.report("probe").await.result.expect("it serves now");
-    assert_eq!(version(&bench).await, r#"[{"version":"1"}]"#);
+    bench.result("probe").await.expect("it serves now");
+    assert_eq!(bench.records("{}").await, r#"[{"version":"1"}]"#);
     bench.put("mine.wasm", &tuned("mine", "probe", "3", "-"));
     while bench.report("mine.wasm").await.removed {}
-    assert_eq!(version(&bench).await, r#"[{"version":"3"}]"#);
+    assert_eq!(bench.records("{}").await, r#"[{"version":"3"}]"#);
     assert_eq!(bench.host.plugins().len(), 1);
 }
 

@@ -59,34 +59,20 @@ async fn a_read_grant_reads_and_does_not_write() {
         true,
     )
     .await;
-    let rows = bench
-        .read(r#"{"do": "query"}"#)
-        .await
-        .expect("an answer")
-        .records;
+    let rows = bench.records(r#"{"do": "query"}"#).await;
     assert!(rows.contains("one"), "{rows}");
     assert_eq!(
-        bench
-            .read(r#"{"do": "query-many", "count": 20}"#)
-            .await
-            .unwrap()
-            .records,
+        bench.records(r#"{"do": "query-many", "count": 20}"#).await,
         r#"[{"asked":20,"good":20}]"#
     );
     assert_eq!(
-        bench
-            .read(r#"{"do": "query-many", "count": 65}"#)
-            .await
-            .unwrap()
-            .records,
+        bench.records(r#"{"do": "query-many", "count": 65}"#).await,
         r#"[{"asked":65,"good":0}]"#
     );
     assert_eq!(
         bench
-            .read(r#"{"do": "read-file", "connection": "root"}"#)
-            .await
-            .unwrap()
-            .records,
+            .records(r#"{"do": "read-file", "connection": "root"}"#)
+            .await,
         r#"[{"length":3}]"#
     );
     for options in [

@@ -6,14 +6,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use parking_lot::Mutex;
 use weir_connections::ConnectionRegistry;
 use weir_plugin_host::{
     AdapterCondition, AdapterFailure, AdapterQuery, AdapterSummaryMeasure, AdapterSummaryQuery,
     CallEvents, CollectionRef, ConnectionGrant, PluginConfig,
 };
 
-use crate::workbench::{Workbench, config, context, guest, sqlite};
+use crate::workbench::{SeenProgress, Workbench, check_loaded, config, context, guest, sqlite};
 
 #[tokio::test]
 async fn rust() {
@@ -186,10 +185,7 @@ impl Guest {
             .reconfigure(granted, guest.connections())
             .await;
         let reports = guest.bench.host.load_all().await;
-        assert!(
-            reports.iter().all(|report| report.result.is_ok()),
-            "{reports:?}"
-        );
+        check_loaded(&reports);
         guest.collection = collection(
             guest
                 .bench
@@ -238,7 +234,7 @@ impl Guest {
     }
 
     async fn progress_arrives(&self) {
-        let seen = Arc::new(Seen::default());
+        let seen = Arc::new(SeenProgress::default());
         let mut context = context("tenant");
         context.events = Some(Arc::clone(&seen) as Arc<dyn CallEvents>);
         let one = Arc::new(AdapterQuery {
@@ -333,23 +329,4 @@ fn asked(word: &str) -> Arc<AdapterQuery> {
         limit: 10,
         ..AdapterQuery::default()
     })
-}
-
-#[derive(Default)]
-struct Seen(Mutex<Vec<(f64, Option<f64>, String)>>);
-
-impl CallEvents for Seen {
-    fn wants_progress(&self) -> bool {
-        true
-    }
-
-    fn log_level(&self) -> Option<&'static str> {
-        None
-    }
-
-    fn log(&self, _level: &str, _logger: &str, _data: serde_json::Value) {}
-
-    fn progress(&self, done: f64, total: Option<f64>, message: &str) {
-        self.0.lock().push((done, total, message.to_owned()));
-    }
 }

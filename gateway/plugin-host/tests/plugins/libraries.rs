@@ -27,7 +27,7 @@ use weir_plugin_host::{
     AdapterSummaryQuery, ConnectionGrant, LoadReport, PluginConfig, PluginIsolation, WriteFailure,
 };
 
-use crate::workbench::{Workbench, collection_of, config, context, query};
+use crate::workbench::{Workbench, check_loaded, collection_of, config, context, query};
 
 /// Returns the words of a command that runs a library in a child: the example `library`, built by the same cargo run as this
 /// test.
@@ -88,10 +88,7 @@ async fn bench(
         .collect();
     let bench = Workbench::empty(plugins, connections);
     let reports = bench.host.load_all().await;
-    assert!(
-        reports.iter().all(|report| report.result.is_ok()),
-        "{reports:?}"
-    );
+    check_loaded(&reports);
     bench
 }
 
@@ -159,10 +156,7 @@ async fn a_copy_that_serves_stays_however_often_another_library_is_replaced() {
     for version in 1..=17 {
         let next = named(&library(folder.path(), "moves", &version.to_string(), &[]));
         let reports = reconfigure(&bench, &[("stays", &stays), ("moves", &next)]).await;
-        assert!(
-            reports.iter().all(|report| report.result.is_ok()),
-            "{reports:?}"
-        );
+        check_loaded(&reports);
     }
     read(&bench, "stays", "")
         .await

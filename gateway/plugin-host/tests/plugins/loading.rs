@@ -66,10 +66,7 @@ async fn a_swap_under_load_fails_no_call_and_mixes_no_answer() {
     for caller in callers {
         assert!(caller.await.expect("no call fails") <= 6);
     }
-    assert_eq!(
-        bench.read("{}").await.expect("an answer").records,
-        r#"[{"version":"6"}]"#
-    );
+    assert_eq!(bench.records("{}").await, r#"[{"version":"6"}]"#);
     assert!(answered.load(Ordering::Relaxed) > 100);
     assert_eq!(bench.host.plugins()[0].generation, 6);
 }
@@ -113,23 +110,16 @@ async fn a_bad_file_changes_nothing_and_says_why() {
         (tuned("Probe", "probe", "2", "-"), "the name in `about`"),
     ] {
         bench.put("probe.wasm", &bytes);
-        let refusal = bench.report("probe.wasm").await.result.expect_err(reason);
+        let refusal = bench.result("probe.wasm").await.expect_err(reason);
         assert!(refusal.contains(reason), "wanted {reason:?}: {refusal}");
-        assert_eq!(
-            bench.read("{}").await.expect("the old one serves").records,
-            r#"[{"version":"1"}]"#
-        );
+        assert_eq!(bench.records("{}").await, r#"[{"version":"1"}]"#);
     }
     bench.put("probe.wasm", &tuned("probe", "probe", "2", "-"));
     bench
-        .report("probe.wasm")
+        .result("probe.wasm")
         .await
-        .result
         .expect("a good file after bad ones");
-    assert_eq!(
-        bench.read("{}").await.expect("an answer").records,
-        r#"[{"version":"2"}]"#
-    );
+    assert_eq!(bench.records("{}").await, r#"[{"version":"2"}]"#);
 }
 
 #[tokio::test]
@@ -175,7 +165,7 @@ async fn a_removed_file_makes_its_adapters_unavailable() {
     );
     assert_eq!(bench.host.instances(), (0, 0));
     bench.put("probe.wasm", &probe());
-    bench.report("probe.wasm").await.result.expect("it is back");
+    bench.result("probe.wasm").await.expect("it is back");
     bench.read("{}").await.expect("an answer");
 }
 
@@ -202,11 +192,8 @@ async fn the_first_file_with_an_adapter_keeps_it() {
     // The place becomes free.
     bench.watch();
     std::fs::remove_file(bench.plugins().join("a.wasm")).expect("it was there");
-    bench.report("b.wasm").await.result.expect("now it may");
-    assert_eq!(
-        bench.read("{}").await.expect("an answer").records,
-        r#"[{"version":"2"}]"#
-    );
+    bench.result("b.wasm").await.expect("now it may");
+    assert_eq!(bench.records("{}").await, r#"[{"version":"2"}]"#);
 }
 
 #[tokio::test]
@@ -273,27 +260,22 @@ async fn a_build_that_loses_what_a_contract_uses_is_refused() {
     bench.watch();
     bench.put("probe.wasm", &tuned("probe", "probe", "2", "name"));
     let refusal = bench
-        .report("probe.wasm")
+        .result("probe.wasm")
         .await
-        .result
         .expect_err("the column is in use");
     assert!(
         refusal.contains("shop 1.0.0 things") && refusal.contains("column 'name' is gone"),
         "{refusal}"
     );
-    assert_eq!(
-        bench.read("{}").await.expect("the old one serves").records,
-        r#"[{"version":"1"}]"#
-    );
+    assert_eq!(bench.records("{}").await, r#"[{"version":"1"}]"#);
     // No contract uses this collection, and a source that is down is not the plugin's fault.
     bench.put("probe.wasm", &tuned("probe", "probe", "3", "size"));
-    bench.report("probe.wasm").await.result.expect("it loads");
+    bench.result("probe.wasm").await.expect("it loads");
     // The adapter itself may not go either.
     bench.put("probe.wasm", &tuned("probe", "renamed", "4", "-"));
     let refusal = bench
-        .report("probe.wasm")
+        .result("probe.wasm")
         .await
-        .result
         .expect_err("the adapter is in use");
     assert!(
         refusal.contains("the adapter `probe`, which is gone"),

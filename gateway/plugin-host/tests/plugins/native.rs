@@ -123,11 +123,7 @@ async fn no_plugin_takes_the_name_of_a_native_adapter() {
     let mut bench = Workbench::empty(Default::default(), Default::default());
     bench.watch();
     bench.put("other.wasm", &tuned("other", "builtin", "1", "-"));
-    let refused = bench
-        .report("other.wasm")
-        .await
-        .result
-        .expect_err("it is refused");
+    let refused = bench.result("other.wasm").await.expect_err("it is refused");
     assert!(
         refused.contains("`builtin` is part of this program"),
         "{refused}"

@@ -14,7 +14,7 @@ use weir_plugin_host::{
     GuestError, ToolAnswer, ToolDefinitions, ToolGate, ToolInvocation, ToolRef, WriteFailure,
 };
 
-use crate::workbench::{Workbench, config, context, guest, sqlite};
+use crate::workbench::{SeenProgress, Workbench, check_loaded, config, context, guest, sqlite};
 
 #[tokio::test]
 async fn each_kind_of_answer_comes_back_as_the_tool_gave_it() {
@@ -138,14 +138,19 @@ async fn a_question_goes_to_the_caller_and_its_answer_comes_back() {
 #[tokio::test]
 async fn progress_arrives_and_a_tool_without_end_is_ended() {
     let bench = Tools::load().await;
-    let seen = Arc::new(Seen::default());
+    let seen = Arc::new(SeenProgress::default());
     let mut watched = context("tenant");
     watched.events = Some(Arc::clone(&seen) as Arc<dyn CallEvents>);
     bench
         .run("steps", &watched, invocation(json!({"pause_ms": 40}), None))
         .await
         .expect("an answer");
-    let steps: Vec<(f64, Option<f64>)> = seen.0.lock().clone();
+    let steps: Vec<_> = seen
+        .0
+        .lock()
+        .iter()
+        .map(|(done, total, _)| (*done, *total))
+        .collect();
     assert_eq!(
         steps,
         [(1.0, Some(3.0)), (2.0, Some(3.0)), (3.0, Some(3.0))]
@@ -293,9 +298,8 @@ async fn a_held_build_waits_while_the_old_one_answers_and_no_call_meets_the_othe
     bench.gate.promise(&new.definitions);
     bench
         .bench
-        .report("tools-js.wasm")
+        .result("tools-js.wasm")
         .await
-        .result
         .expect("it is let in");
     assert_eq!(bench.value_of(&new, to_new.clone()).await["service"], "web");
     assert_eq!(
@@ -307,9 +311,8 @@ async fn a_held_build_waits_while_the_old_one_answers_and_no_call_meets_the_othe
     bench.put("wider");
     bench
         .bench
-        .report("tools-js.wasm")
+        .result("tools-js.wasm")
         .await
-        .result
         .expect("it is let in");
     assert_eq!(bench.value_of(&old, to_old.clone()).await, to_old);
     assert_eq!(bench.value_of(&new, to_new.clone()).await["service"], "web");
@@ -321,12 +324,7 @@ async fn a_build_with_the_same_definitions_takes_over_at_once() {
     let tool = bench.tool("deploy");
     bench.bench.watch();
     bench.put("fix");
-    bench
-        .bench
-        .report("tools-js.wasm")
-        .await
-        .result
-        .expect("it loads");
+    bench.bench.result("tools-js.wasm").await.expect("it loads");
     let given = json!({"environment": "prod", "service": "web", "version": "1"});
     assert_eq!(bench.value_of(&tool, given).await["fixed"], "yes");
 }
@@ -363,9 +361,8 @@ async fn a_kept_build_runs_where_the_file_is_held_or_was_published_and_taken_bac
     bench3.gate.promise(&old.definitions);
     bench3
         .bench
-        .report("tools-js (kept build)")
+        .result("tools-js (kept build)")
         .await
-        .result
         .expect("it was kept");
     assert_eq!(bench3.value_of(&old, given.clone()).await, given);
 }
@@ -382,9 +379,8 @@ async fn a_build_without_tools_does_not_replace_one_whose_tools_are_published() 
     );
     let refusal = bench
         .bench
-        .report("tools-js.wasm")
+        .result("tools-js.wasm")
         .await
-        .result
         .expect_err("its tools are needed");
     assert!(refusal.contains("needs its tools"), "{refusal}");
     let given = json!({"environment": "prod", "service": "web", "version": "1"});
@@ -420,10 +416,7 @@ impl Tools {
         bench.reconfigure(bench.granted()).await;
         bench.bench.put("tools-js.wasm", &guest("tools-js"));
         let reports = bench.bench.host.load_all().await;
-        assert!(
-            reports.iter().all(|report| report.result.is_ok()),
-            "{reports:?}"
-        );
+        check_loaded(&reports);
         bench
     }
 
@@ -584,24 +577,5 @@ impl ToolGate for Gate {
 
     fn promised(&self) -> Vec<(String, Arc<str>)> {
         self.promised.lock().clone()
-    }
-}
-
-#[derive(Default)]
-struct Seen(Mutex<Vec<(f64, Option<f64>)>>);
-
-impl CallEvents for Seen {
-    fn wants_progress(&self) -> bool {
-        true
-    }
-
-    fn log_level(&self) -> Option<&'static str> {
-        None
-    }
-
-    fn log(&self, _level: &str, _logger: &str, _data: Value) {}
-
-    fn progress(&self, done: f64, total: Option<f64>, _message: &str) {
-        self.0.lock().push((done, total));
     }
 }

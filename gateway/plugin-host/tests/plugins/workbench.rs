@@ -15,9 +15,9 @@ use tokio_util::sync::CancellationToken;
 use weir_connections::{ConnectionConfig, ConnectionRegistry};
 use weir_files::embedded::{EmbeddedFile, compress};
 use weir_plugin_host::{
-    AdapterChange, AdapterFailure, AdapterPage, AdapterQuery, BuiltIn, CallContext, CollectionRef,
-    ConnectionGrant, HeldBuilds, HostConfig, LibraryConfig, LoadReport, PluginConfig, PluginHost,
-    WriteFailure,
+    AdapterChange, AdapterFailure, AdapterPage, AdapterQuery, BuiltIn, CallContext, CallEvents,
+    CollectionRef, ConnectionGrant, HeldBuilds, HostConfig, LibraryConfig, LoadReport,
+    PluginConfig, PluginHost, PluginStatus, WriteFailure,
 };
 use weir_state::GatewayState;
 use weir_watch::FileWatcher;
@@ -118,10 +118,7 @@ impl Workbench {
         let bench = Self::empty(BTreeMap::from([("probe".to_owned(), config)]), connections);
         bench.put("probe.wasm", &probe());
         let reports = bench.host.load_all().await;
-        assert!(
-            reports.iter().all(|report| report.result.is_ok()),
-            "{reports:?}"
-        );
+        check_loaded(&reports);
         bench
     }
 
@@ -250,6 +247,11 @@ impl Workbench {
         }
     }
 
+    /// Waits for the next report about a file, and returns its result.
+    pub(crate) async fn result(&self, file: &str) -> Result<PluginStatus, String> {
+        self.report(file).await.result
+    }
+
     pub(crate) async fn read(&self, options: &str) -> Result<AdapterPage, AdapterFailure> {
         self.host
             .read(&context("tenant"), &collection(), &query(options))
@@ -262,6 +264,11 @@ impl Workbench {
             .await
             .expect("an answer")
             .records
+    }
+
+    /// Returns what a read that succeeds finds.
+    pub(crate) async fn records(&self, options: &str) -> String {
+        self.read_as("tenant", options).await
     }
 
     pub(crate) async fn write(&self, options: &str) -> Result<String, WriteFailure> {
@@ -290,6 +297,33 @@ impl Workbench {
             Err(AdapterFailure::Guest(error)) => error.code,
             other => panic!("{options}: {other:?}"),
         }
+    }
+}
+
+pub(crate) fn check_loaded(reports: &[LoadReport]) {
+    assert!(
+        reports.iter().all(|report| report.result.is_ok()),
+        "{reports:?}"
+    );
+}
+
+/// The progress that a call reports.
+#[derive(Default)]
+pub(crate) struct SeenProgress(pub(crate) Mutex<Vec<(f64, Option<f64>, String)>>);
+
+impl CallEvents for SeenProgress {
+    fn wants_progress(&self) -> bool {
+        true
+    }
+
+    fn log_level(&self) -> Option<&'static str> {
+        None
+    }
+
+    fn log(&self, _level: &str, _logger: &str, _data: serde_json::Value) {}
+
+    fn progress(&self, done: f64, total: Option<f64>, message: &str) {
+        self.0.lock().push((done, total, message.to_owned()));
     }
 }
 
