@@ -5,13 +5,15 @@ use std::{collections::BTreeMap, fs, path::Path};
 use serde_json::{Value, json};
 use weir_contracts::{CollectionShape, CompiledContract, ContractVersion, compile, form};
 
+use crate::compile::compile_case;
+
 #[test]
 fn every_case_comes_back_as_it_was() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases");
     let mut seen = 0;
     for entry in fs::read_dir(&folder).expect("the folder of cases") {
         let case = entry.expect("an entry").path();
-        if let Some(contract) = compiled(&case) {
+        if let Ok(contract) = compile_case(&case) {
             check(&contract);
             seen += 1;
         }
@@ -165,35 +167,6 @@ fn desk(field: Value) -> CompiledContract {
         CollectionShape::read(&shape.to_string()).expect("a shape"),
     )]);
     compile(&source, &shapes).expect("compiles")
-}
-
-fn compiled(case: &Path) -> Option<CompiledContract> {
-    let mut shapes = BTreeMap::new();
-    let mut source = None;
-    for entry in fs::read_dir(case).expect("a folder") {
-        let path = entry.expect("an entry").path();
-        let name = path
-            .file_name()
-            .expect("a name")
-            .to_string_lossy()
-            .into_owned();
-        let text = fs::read_to_string(&path).expect("a file");
-        if let Some(collection) = name
-            .strip_prefix("shape.")
-            .and_then(|rest| rest.strip_suffix(".json"))
-        {
-            shapes.insert(
-                collection.to_owned(),
-                CollectionShape::read(&text).expect("a good shape"),
-            );
-        } else if name.starts_with("form.") {
-            source = Some((name, text));
-        }
-    }
-    let (name, text) = source.expect("a form");
-    form::read(&name, &text)
-        .and_then(|source| compile(&source, &shapes))
-        .ok()
 }
 
 /// The number comes first, so that an older reader names it, and not whatever key is new.

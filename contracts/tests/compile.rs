@@ -194,7 +194,7 @@ fn the_samples() {
     assert!(seen > 0);
 }
 
-fn compile_case(case: &Path) -> Result<CompiledContract, Vec<FileProblem>> {
+pub(crate) fn compile_case(case: &Path) -> Result<CompiledContract, Vec<FileProblem>> {
     let mut shapes = BTreeMap::new();
     let mut source = None;
     for entry in fs::read_dir(case).expect("a folder") {

@@ -36,7 +36,7 @@ fn with(keys: &str) -> String {
     format!("  - {{ {keys}{PLAIN} }}\n")
 }
 
-fn compiled(
+pub(crate) fn compiled(
     collection: &str,
     tools: &str,
     shape: CollectionShape,

@@ -1,14 +1,13 @@
 //! Counts and summaries: from the form to schemas, artifact and diff.
 
-use std::collections::BTreeMap;
-
 use serde_json::json;
 use weir_contracts::{
-    CollectionShape, CompiledContract, FileProblem, compile,
+    CollectionShape, CompiledContract,
     contract::ArtifactFormat,
     diff::{self, ChangeSeverity},
-    form,
 };
+
+use crate::list_choices::compiled;
 
 fn shape(summaries: &str) -> CollectionShape {
     CollectionShape::read(
@@ -32,18 +31,6 @@ fn shape(summaries: &str) -> CollectionShape {
 
 const LIST: &str = "  - { tool: list_orders, verb: list, collection: orders, fields: [{ name: city, type: text }] }\n";
 const COUNT: &str = "  - { tool: count_orders, verb: count, collection: orders, fields: [{ name: city, type: text }] }\n";
-
-fn compiled(
-    collection: &str,
-    tools: &str,
-    shape: CollectionShape,
-) -> Result<CompiledContract, Vec<FileProblem>> {
-    let form = format!(
-        "contract: orders\ncollections:\n  orders: {{ adapter: sheet, settings: {{}}{collection} }}\ntools:\n{tools}"
-    );
-    let source = form::read("orders.yaml", &form).unwrap_or_else(|problems| panic!("{problems:?}"));
-    compile(&source, &BTreeMap::from([("orders".to_owned(), shape)]))
-}
 
 fn problem(collection: &str, tools: &str, shape: CollectionShape) -> String {
     let problems = compiled(collection, tools, shape).expect_err("refused");
