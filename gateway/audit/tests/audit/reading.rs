@@ -78,74 +78,38 @@ fn chains_are_merged_by_time() {
 fn filters_narrow() {
     let folder = tempfile::tempdir().unwrap();
     let (one, _two) = written(folder.path());
-    let some = |text: &str| Some(text.to_owned());
-    check(
-        folder.path(),
-        AuditFilter {
-            agent: some("ada"),
-            ..calls()
-        },
-        &["c_1", "c_3", "c_4"],
-    );
-    check(
-        folder.path(),
-        AuditFilter {
-            tool: some("find"),
-            outcome: some("ok"),
-            ..calls()
-        },
-        &["c_1", "c_4"],
-    );
-    check(
-        folder.path(),
-        AuditFilter {
-            call_id: some("c_2"),
-            ..AuditFilter::default()
-        },
-        &["c_2"],
-    );
-    check(
-        folder.path(),
-        AuditFilter {
-            contract: some("airports"),
-            limit: Some(2),
-            ..calls()
-        },
-        &["c_1", "c_2"],
-    );
-    check(
-        folder.path(),
-        AuditFilter {
-            contract: some("airports@1.2.0"),
-            limit: Some(1),
-            ..calls()
-        },
-        &["c_1"],
-    );
-    check(
-        folder.path(),
-        AuditFilter {
-            contract: some("airports@1.2"),
-            ..calls()
-        },
-        &[],
-    );
-    check(
-        folder.path(),
-        AuditFilter {
-            text: some("\"failed\""),
-            ..calls()
-        },
-        &["c_3"],
-    );
-    check(
-        folder.path(),
-        AuditFilter {
-            tenant: some("south"),
-            ..calls()
-        },
-        &[],
-    );
+    fn some(text: &str) -> Option<String> {
+        Some(text.to_owned())
+    }
+    type Narrow = fn(&mut AuditFilter);
+    let cases: [(Narrow, &[&str]); 7] = [
+        (|by| by.agent = some("ada"), &["c_1", "c_3", "c_4"]),
+        (
+            |by| (by.tool, by.outcome) = (some("find"), some("ok")),
+            &["c_1", "c_4"],
+        ),
+        (
+            |by| (by.contract, by.limit) = (some("airports"), Some(2)),
+            &["c_1", "c_2"],
+        ),
+        (
+            |by| (by.contract, by.limit) = (some("airports@1.2.0"), Some(1)),
+            &["c_1"],
+        ),
+        (|by| by.contract = some("airports@1.2"), &[]),
+        (|by| by.text = some("\"failed\""), &["c_3"]),
+        (|by| by.tenant = some("south"), &[]),
+    ];
+    for (narrow, expected) in cases {
+        let mut filter = calls();
+        narrow(&mut filter);
+        check(folder.path(), filter, expected);
+    }
+    let of_any_kind = AuditFilter {
+        call_id: some("c_2"),
+        ..AuditFilter::default()
+    };
+    check(folder.path(), of_any_kind, &["c_2"]);
     let third = read(
         folder.path(),
         AuditFilter {
