@@ -373,9 +373,7 @@ impl<'a> SqlColumn<'a> {
                 let odd = format!("count(CASE WHEN typeof({name}) NOT IN ({types}) THEN 1 END)");
                 let sum = match kind {
                     Type::Number => format!("sum({compared})"),
-                    _ => format!(
-                        "CAST(sum(CASE WHEN typeof({name}) = 'integer' THEN {name} END) AS TEXT)"
-                    ),
+                    _ => sqlite::add_in_parts(&name),
                 };
                 [sum, none(), odd]
             }

@@ -9,6 +9,9 @@ use crate::settings::quoted;
 /// The whole numbers that the value table has.
 const INTEGER_MAX: i128 = (1 << 53) - 1;
 
+/// The number by which integers are divided before they are added.
+const SUM_PART: i128 = 1_000_000_000;
+
 /// Returns the condition that a value is of its column's type; `None` where every value is, or an expression of the column
 /// sees to it. A column of texts that the contract calls a number is left as it is.
 pub(crate) fn fits(field: &Field) -> Option<String> {
@@ -97,6 +100,20 @@ pub(crate) fn spelled(name: &str, is_whole: bool) -> String {
 /// Returns the condition that a number is finite. It is made a double first, since `abs` refuses the least integer.
 pub(crate) fn is_finite(name: &str) -> String {
     format!("abs({name} + 0.0) <= 1.7976931348623157e308")
+}
+
+/// Returns the expression for the sum of a column's integers, as a text that [`join_parts`] reads. SQLite has no sum beyond 64
+/// bits, so that the quotients and the rests of a division are added instead.
+pub(crate) fn add_in_parts(name: &str) -> String {
+    format!("(sum({name} / {SUM_PART}) || ' ' || sum({name} % {SUM_PART}))")
+}
+
+/// Returns the sum of integers that SQLite has added in parts; `None` for any other answer.
+pub(crate) fn join_parts(raw: &RawValue) -> Option<Value<'static>> {
+    let (quotients, rests) = raw.get().trim_matches('"').split_once(' ')?;
+    let quotients: i128 = quotients.parse().ok()?;
+    let rests: i128 = rests.parse().ok()?;
+    Some(Value::Integer(quotients * SUM_PART + rests))
 }
 
 /// Returns the conditions for rows that are known by their key. SQLite takes nulls in a PRIMARY KEY, and values of any type.

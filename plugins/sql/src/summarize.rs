@@ -15,6 +15,7 @@ use crate::column::{SqlColumn, before_christ};
 use crate::condition;
 use crate::dialect::SqlDialect;
 use crate::select::source_error;
+use crate::sqlite;
 use crate::statement::{self, SelectedRow, StatementBuilder, cell};
 
 /// The most different values of one column that are added here.
@@ -472,7 +473,10 @@ fn cell_of_sum(
         Type::Integer => Type::Decimal,
         kind => kind,
     };
-    read(row, at, kind, zone)
+    match sqlite::join_parts(cell(row, at)?) {
+        Some(sum) => Ok(sum),
+        None => read(row, at, kind, zone),
+    }
 }
 
 fn summed(

@@ -290,3 +290,40 @@ fn decimals_are_added_in_the_statement_that_groups_them() {
     let grouping = asked.iter().filter(|one| one.text.contains("GROUP BY"));
     assert_eq!(grouping.count(), 1, "all is of one moment");
 }
+
+/// SQLite itself ends a sum beyond 64 bits with an error.
+#[test]
+fn a_sum_of_integers_beyond_64_bits_is_exact() {
+    let rows = "INSERT INTO odd VALUES (1, 'a', 9223372036854775807), (2, 'a', 9223372036854775807), \
+                (3, 'b', -9223372036854775808), (4, 'b', -9223372036854775808), (5, 'b', -1), (6, 'c', NULL), (7, 'd', -7);";
+    let table = |int: &str| {
+        format!("CREATE TABLE odd (id {int} PRIMARY KEY, g VARCHAR(9), n BIGINT); {rows}")
+    };
+    let both = Both::filled(&table("INTEGER"), &table("int")).with_mysql(&table("int"));
+    let found = |function, group: Option<&str>| {
+        let mut query = measure(function, Some("n"));
+        query.groups.extend(group.map(|column| SummaryGroup {
+            name: "g".to_owned(),
+            column: column.to_owned(),
+            step: None,
+        }));
+        let summed = || -> Result<String, Error> {
+            let opened = SqlAdapter::open(SETTINGS, &describe(SETTINGS)?)?;
+            Ok(opened.summarize(&query)?.records)
+        };
+        both.same(summed).expect("an answer")
+    };
+    assert_eq!(found(SummaryFunction::Sum, None), r#"[{"m":"-10"}]"#);
+    assert_eq!(
+        found(SummaryFunction::Average, None),
+        r#"[{"m":"-1.666667"}]"#
+    );
+    assert_eq!(
+        found(SummaryFunction::Sum, Some("g")),
+        r#"[{"g":"a","m":"18446744073709551614"},{"g":"b","m":"-18446744073709551617"},{"g":"c","m":null},{"g":"d","m":"-7"}]"#
+    );
+    assert_eq!(
+        found(SummaryFunction::Average, Some("g")),
+        r#"[{"g":"a","m":"9223372036854775807"},{"g":"b","m":"-6148914691236517205.666667"},{"g":"c","m":null},{"g":"d","m":"-7"}]"#
+    );
+}
