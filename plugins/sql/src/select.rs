@@ -12,6 +12,7 @@ use crate::column::{SqlColumn, place};
 use crate::condition;
 use crate::dialect::SqlDialect;
 use crate::order::{OrderedColumns, SelectPart};
+use crate::sqlite;
 use crate::statement::{self, SelectedRow, StatementBuilder, cell};
 
 /// The beginning of a cursor behind which only rows are read that fit their columns, since others were met: the records
@@ -57,8 +58,10 @@ fn read_page(
         is_led_by_finite: false,
     };
     let is_total = !shape.key.is_empty();
+    // Of two rows with one key, the one behind the end of a page would be lost.
+    let looks_ahead = dialect == SqlDialect::Sqlite && sqlite::may_repeat_keys(shape);
     let (last, offset, behind) = begin(query, &by, is_total, zone)?;
-    let (first, others) = if is_total && offset == 0 {
+    let (first, others) = if is_total && offset == 0 && !looks_ahead {
         order.parts(last.as_deref())
     } else {
         (order.whole(last.as_deref()), None)
@@ -69,6 +72,7 @@ fn read_page(
         query,
         selected: &selected,
         only_fitting,
+        looks_ahead,
     };
     let limit = query.limit as usize;
     let answer = sql::query(&reading.part(&first, offset)?).map_err(source_error)?;
@@ -86,6 +90,8 @@ fn read_page(
         is_last = others.len() <= left && finite.len() + others.len() <= limit;
         rows = finite.into_iter().chain(others).take(limit).collect();
     }
+    let following = (rows.len() > limit).then(|| rows.pop()).flatten();
+    is_last &= following.is_none();
     let mut records = Records::new();
     let (mut emptied, mut unfit) = (BTreeSet::new(), None);
     for row in &rows {
@@ -113,21 +119,15 @@ fn read_page(
             "A value that is not of its column's type is null, in {emptied:?}."
         ));
     }
+    let count = offset + rows.len() as u64;
     let next = match rows.last() {
         Some(last) if !is_last && is_total => {
-            let values = by.iter().zip(&selected.remembered);
-            let values = values.map(|(column, at)| Ok(column.value(cell(last, *at)?, zone)));
-            let values = values.collect::<Result<Vec<_>, Error>>()?;
-            let mut each = by.iter().zip(&values);
-            if !only_fitting && each.any(|(column, value)| column.is_unfit(value)) {
-                return Ok(None);
-            }
-            match is_counted(last, &by, &selected.remembered, &values, dialect) {
-                true => Some(format!("{}{behind}", offset + rows.len() as u64)),
-                false => Some(encode_cursor(&values)),
+            match reading.cursor(&by, last, following.as_ref(), (count, behind))? {
+                None => return Ok(None),
+                next => next,
             }
         }
-        Some(_) if !is_last => Some((offset + rows.len() as u64).to_string()),
+        Some(_) if !is_last => Some(count.to_string()),
         _ => None,
     };
     let mark = if only_fitting { FITTING } else { "" };
@@ -182,6 +182,19 @@ fn is_lossy(value: &Value<'_>, dialect: SqlDialect) -> bool {
     }
 }
 
+/// Returns the values by which a row is ordered.
+fn order_values<'r>(
+    by: &[SqlColumn<'_>],
+    row: &SelectedRow<'r>,
+    places: &[usize],
+    zone: &Zone,
+) -> Result<Vec<Value<'r>>, Error> {
+    let values = by.iter().zip(places);
+    values
+        .map(|(column, at)| Ok(column.value(cell(row, *at)?, zone)))
+        .collect()
+}
+
 /// Returns `true` if a list cannot continue behind the values of a record: one is lossy, or is a time that MySQL keeps as another
 /// one than is shown, since the clocks of its zone skip it.
 fn is_counted(
@@ -208,6 +221,8 @@ struct SqlReader<'a> {
     query: &'a Query,
     selected: &'a PreparedSelect,
     only_fitting: bool,
+    /// The row behind the page is read too.
+    looks_ahead: bool,
 }
 
 impl SqlReader<'_> {
@@ -220,7 +235,9 @@ impl SqlReader<'_> {
             write!(text, " OFFSET {offset}").expect("a String takes all");
         }
         builder.text = text;
-        Ok(builder.finish(&self.collection.settings.connection, self.query.limit, None))
+        let ahead = u32::from(self.looks_ahead);
+        let limit = self.query.limit.saturating_add(ahead);
+        Ok(builder.finish(&self.collection.settings.connection, limit, None))
     }
 
     /// Returns the statement that reads both parts, in any order, of the others no more than there are `left`. A last
@@ -244,6 +261,32 @@ impl SqlReader<'_> {
             .saturating_add(left as u32)
             .saturating_add(2);
         Ok(builder.finish(&self.collection.settings.connection, limit, None))
+    }
+
+    /// Returns the cursor behind the last row of a page, which is the last of so many behind the record that a cursor names;
+    /// `None` if the row is no record. `following` is the row after it, if that has been read.
+    fn cursor(
+        &self,
+        by: &[SqlColumn<'_>],
+        last: &SelectedRow<'_>,
+        following: Option<&SelectedRow<'_>>,
+        (count, behind): (u64, &str),
+    ) -> Result<Option<String>, Error> {
+        let places = &self.selected.remembered;
+        let values = read_order_values(by, last, places, &self.collection.zone)?;
+        let mut each = by.iter().zip(&values);
+        if !self.only_fitting && each.any(|(column, value)| column.is_unfit(value)) {
+            return Ok(None);
+        }
+        let following = following
+            .map(|row| read_order_values(by, row, places, &self.collection.zone))
+            .transpose()?;
+        let is_repeated = following.is_some_and(|following| following == values);
+        let is_counted = is_repeated || is_counted(last, by, places, &values, self.dialect);
+        Ok(Some(match is_counted {
+            true => format!("{count}{behind}"),
+            false => encode_cursor(&values),
+        }))
     }
 
     fn conditions(&self, builder: &mut StatementBuilder) -> Result<Vec<String>, Error> {

@@ -134,6 +134,24 @@ pub(crate) fn has_key(shape: &Shape) -> Vec<String> {
     conditions.collect()
 }
 
+/// Returns `true` if different keys may be shown as the same: doubles of more than 15 digits, the number 5 and the text `5`, and a
+/// moment that is written in two ways.
+pub(crate) fn may_repeat_keys(shape: &Shape) -> bool {
+    let mut fields = shape.key.iter().filter_map(|key| shape.field(key));
+    fields.any(|field| {
+        let native = field.native.as_deref().unwrap_or_default();
+        let native = native.to_ascii_uppercase();
+        let is_whole = native.contains("INT");
+        let mut texts = ["CHAR", "CLOB", "TEXT"].iter();
+        match field.kind {
+            Type::Datetime => true,
+            Type::Decimal => !is_whole,
+            Type::String => is_whole || !texts.any(|part| native.contains(part)),
+            _ => false,
+        }
+    })
+}
+
 /// Returns `true` for a column in which SQLite keeps a text that reads like a number as a number.
 fn is_numeric(field: &Field) -> bool {
     let native = field.native.as_deref().unwrap_or_default();
