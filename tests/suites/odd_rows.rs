@@ -190,6 +190,44 @@ tools:
     assert_eq!(records(&client, "list_prices").await, expected);
 }
 
+/// The key of a table of PostgreSQL does not hold for the tables that inherit from it, whose rows a list has too.
+#[tokio::test]
+async fn a_table_of_postgresql_that_others_inherit_from_is_listed_whole() {
+    let server = Postgres::start();
+    server.sql(
+        "CREATE TABLE city (id int PRIMARY KEY, name text);
+         CREATE TABLE capital (state text) INHERITS (city);
+         INSERT INTO city VALUES (1, 'Bonn'), (2, 'Ulm');
+         INSERT INTO capital VALUES (1, 'Berlin', 'BE'), (2, 'Kiel', 'SH')",
+    );
+    let (house, gateway) = postgresql(
+        &server,
+        "contract: cities
+description: Cities.
+collections:
+  cities: { adapter: sql, settings: { connection: pg, table: city } }
+tools:
+  - { tool: list_cities, description: Lists all., verb: list, collection: cities, fields: [] }
+",
+    );
+    let client = Modern::new(gateway.url());
+    let city = |id: i64, name: &str| json!({ "id": id, "name": name });
+    let cities = json!([
+        city(1, "Berlin"),
+        city(1, "Bonn"),
+        city(2, "Kiel"),
+        city(2, "Ulm")
+    ]);
+    for limit in [1, 2, 3, 9] {
+        let walked = pages(&client, "list_cities", None, limit).await;
+        assert_eq!(walked, cities, "by {limit}");
+    }
+    let words = ["draft", "--connection", "pg", "--table", "city"];
+    let (code, _, notes) = house.run(&words);
+    assert_eq!(code, 0, "{notes}");
+    assert!(notes.contains("The key (id) does not hold"), "{notes}");
+}
+
 /// JSON of which databases take more than an answer may hold, each with what is shown of it.
 fn odd_json() -> Vec<(String, Value)> {
     let nested = |levels: usize, inside: &str| {

@@ -15,8 +15,9 @@ const ROWS_LOOKED_AT: u32 = 200;
 /// The levels of composites within composites that are described; what lies deeper is any JSON.
 const COMPOSITES_MAX: usize = 4;
 
-const TABLE: &str = "SELECT c.oid::int8 AS oid, c.relkind::text AS kind FROM pg_catalog.pg_class c \
-    WHERE c.oid = to_regclass($1) AND c.relkind IN ('r', 'p', 'f', 'v', 'm')";
+const TABLE: &str = "SELECT c.oid::int8 AS oid, c.relkind::text AS kind, \
+    c.relkind <> 'p' AND EXISTS (SELECT FROM pg_catalog.pg_inherits i WHERE i.inhparent = c.oid) AS inherited \
+    FROM pg_catalog.pg_class c WHERE c.oid = to_regclass($1) AND c.relkind IN ('r', 'p', 'f', 'v', 'm')";
 
 /// The columns of a table, or the members of a composite. Domains appear as the type they stand on, over whichever other domains,
 /// as they do in an answer; so do those that are elements of an array, but for domains of arrays: an array of arrays is spelled
@@ -68,6 +69,8 @@ const KEY: &str = "SELECT a.attname::text AS name FROM pg_catalog.pg_index i \
 struct PostgresTable {
     oid: i64,
     kind: String,
+    /// Other tables inherit from it, and it is not a partitioned one.
+    inherited: bool,
 }
 
 #[derive(Default, Deserialize)]
@@ -118,8 +121,19 @@ pub(super) fn describe(settings: &SqlSettings) -> Result<SqlDescription, Error> 
     {
         key.clear();
     }
+    let mut notes = Vec::new();
+    // A key holds for the rows of the table itself, and a list has the rows of the others too.
+    if table.inherited && !key.is_empty() {
+        notes.push(format!(
+            "The key ({}) does not hold for the rows of the tables that inherit from this one, so that it is left out: say \
+             `key:` if no two of all these rows have the same.",
+            key.join(", ")
+        ));
+        key.clear();
+    }
     let mut described = SqlDescription {
         key,
+        notes,
         read_only: matches!(table.kind.as_str(), "v" | "m").then_some("A view is read-only."),
         ..SqlDescription::default()
     };
