@@ -48,7 +48,8 @@ pub struct SqlStatement<'a> {
     /// `{"expect_rows": 1}`, for writes: rolled back unless exactly as many rows were changed; `not_found` for
     /// none, `conflict` otherwise. `{"returning": {"text", "parameters", "when": "before" | "after"}}`, for writes to
     /// MySQL: a read in the same transaction, whose rows are answered. SQLite takes it with `after` for one row, and answers
-    /// the statement's own rows where the read has no row or several.
+    /// the statement's own rows where the read has no row or several. With `"is_new": true` MySQL is asked before the write, too,
+    /// which is refused if there is a row already.
     /// `{"rows_max": N}`, for writes: rolled back with a `conflict` if more were changed.
     /// `{"statement": true}`: the text is a contract's own, and is described as a write is.
     pub options: Option<&'a str>,
@@ -84,6 +85,9 @@ struct ReturningRead {
     text: String,
     parameters: Box<RawValue>,
     when: ReadTime,
+    /// MySQL and MariaDB: the read must have no row before the write, since it would be one that was not written.
+    #[serde(default)]
+    is_new: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]

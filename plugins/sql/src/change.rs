@@ -43,6 +43,8 @@ struct RecordRead {
     text: String,
     parameters: Vec<serde_json::Value>,
     when: &'static str,
+    /// No record has the key yet.
+    is_new: bool,
 }
 
 struct SqlWriter<'a> {
@@ -108,6 +110,7 @@ impl SqlWriter<'_> {
         let shape = &self.collection.shape;
         let mut builder = StatementBuilder::new(self.dialect);
         let mut all = Vec::new();
+        let mut is_given = true;
         for key in &shape.key {
             let column = SqlColumn::find(shape, self.dialect, key)?;
             let given = change.record.get(key).filter(|given| !given.is_null());
@@ -118,6 +121,7 @@ impl SqlWriter<'_> {
                     condition::equals(&column, &value, &mut builder)
                 }
                 None if native.contains(" auto_increment") => {
+                    is_given = false;
                     format!("{} = LAST_INSERT_ID()", column.name())
                 }
                 None if self.is_row_number(&column) => {
@@ -126,7 +130,10 @@ impl SqlWriter<'_> {
                 None => return Ok(None),
             });
         }
-        Ok((!all.is_empty()).then(|| self.read(builder, &all.join(" AND "), "after")))
+        Ok((!all.is_empty()).then(|| RecordRead {
+            is_new: is_given,
+            ..self.read(builder, &all.join(" AND "), "after")
+        }))
     }
 
     /// Returns `true` for a key that SQLite numbers.
@@ -142,14 +149,20 @@ impl SqlWriter<'_> {
     fn read_updated(&self, change: &Change) -> Result<RecordRead, Error> {
         let shape = &self.collection.shape;
         let mut builder = StatementBuilder::new(self.dialect);
-        let mut key = change.key.clone();
+        let (mut key, mut is_new) = (change.key.clone(), false);
         for (name, value) in &change.record {
-            if shape.key.contains(name) {
-                key.insert(name.clone(), value.clone());
+            if let Some(field) = shape.field(name).filter(|_| shape.key.contains(name)) {
+                let before = key.insert(name.clone(), value.clone()).unwrap_or_default();
+                let [before, after] = [&before, value]
+                    .map(|value| Value::from_argument(value, field, &self.collection.zone));
+                is_new |= before != after;
             }
         }
         let by_key = self.key(&key, &mut builder)?;
-        Ok(self.read(builder, &by_key, "after"))
+        Ok(RecordRead {
+            is_new,
+            ..self.read(builder, &by_key, "after")
+        })
     }
 
     /// Returns the read of a record that is about to go, and locks it.
@@ -175,6 +188,7 @@ impl SqlWriter<'_> {
             text,
             parameters,
             when,
+            is_new: false,
         }
     }
 
@@ -255,6 +269,9 @@ impl SqlWriter<'_> {
         if let Some(read) = read {
             options["returning"] =
                 json!({"text": read.text, "parameters": read.parameters, "when": read.when});
+            if read.is_new && self.dialect == SqlDialect::Mysql {
+                options["returning"]["is_new"] = true.into();
+            }
         }
         let statement = builder.finish(connection, 1, Some(&options.to_string()));
         let refused = FailedWrite {

@@ -252,13 +252,23 @@ impl MysqlCall {
                     .await?,
             )?);
         }
+        let mut is_another = false;
+        if let Some(returning) = options
+            .returning_at(ReadTime::After)
+            .filter(|read| read.is_new)
+        {
+            let parameters = returning.parameters()?;
+            let read = session.answer(&returning.text, &parameters, *limit);
+            is_another = whole(read.await?)?.rows.records != "[]";
+        }
         let mut outcome = whole(session.answer(text, parameters, *limit).await?)?;
         options.check(outcome.changed)?;
         if let Some(returning) = options.returning_at(ReadTime::After) {
             let parameters = returning.parameters()?;
             let read = session.answer(&returning.text, &parameters, *limit);
             let read = whole(read.await?)?;
-            if read.rows.records == "[]" {
+            // A trigger has written another key than the one that is read.
+            if is_another || read.rows.records == "[]" {
                 return Err(ConnectionError::new(
                     FailureCode::UpstreamError,
                     "the database does not show the record that was written, so nothing was changed",

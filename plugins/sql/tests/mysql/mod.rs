@@ -192,6 +192,40 @@ fn records_are_written_whatever_their_key_is() {
     assert_eq!(renamed.expect("renamed"), r#"{"id":"b","v":"x"}"#);
 }
 
+/// A trigger may write another key than the one it is given, which another record has.
+#[test]
+fn a_record_that_a_trigger_gives_another_key_is_not_mixed_up() {
+    let both = Both::filled("", "").with_mysql(
+        "CREATE TABLE named (code varchar(9) PRIMARY KEY, v text);
+         INSERT INTO named VALUES ('a', 'another'), ('b', 'own');
+         CREATE TRIGGER made BEFORE INSERT ON named FOR EACH ROW SET NEW.code = CONCAT(NEW.code, 'x');
+         CREATE TRIGGER kept BEFORE UPDATE ON named FOR EACH ROW SET NEW.code = CONCAT(NEW.code, 'x');
+         CREATE TABLE plain (code varchar(9) PRIMARY KEY, v text);
+         INSERT INTO plain VALUES ('a', 'another');",
+    );
+    let written = |table: &str, verb: Verb, key: Value, record: Value| {
+        both.on(Which::Mysql, || write(table, verb, key, record))
+    };
+    let created = written("named", Verb::Create, json!({}), json!({"code": "a"}));
+    assert!(created.expect_err("created").is("upstream_error"));
+    let renamed = json!({"code": "a", "v": "own"});
+    let renamed = written("named", Verb::Update, json!({"code": "b"}), renamed);
+    assert!(renamed.expect_err("renamed").is("upstream_error"));
+    let all = Query {
+        limit: 9,
+        ..Query::default()
+    };
+    assert_eq!(
+        read(&both, "named", &all),
+        r#"[{"code":"a","v":"another"},{"code":"b","v":"own"}]"#
+    );
+    let taken = written("plain", Verb::Create, json!({}), json!({"code": "a"}));
+    assert!(taken.expect_err("taken").is("conflict"));
+    let same = json!({"code": "a", "v": "same"});
+    let same = written("plain", Verb::Update, json!({"code": "a"}), same);
+    assert_eq!(same.expect("the same"), r#"{"code":"a","v":"same"}"#);
+}
+
 #[test]
 fn dates_of_zeros_are_null() {
     let both = Both::filled(
