@@ -37,6 +37,7 @@ pub struct RecordChecker {
 pub struct CheckedPage {
     pub records: Vec<String>,
     pub skipped: Option<SkippedRecords>,
+    pub left_out: Option<LeftOutRecords>,
 }
 
 impl From<Vec<String>> for CheckedPage {
@@ -44,6 +45,7 @@ impl From<Vec<String>> for CheckedPage {
         Self {
             records,
             skipped: None,
+            left_out: None,
         }
     }
 }
@@ -57,12 +59,25 @@ pub struct SkippedRecords {
     pub columns: Vec<String>,
 }
 
+/// Records of the whole list that no answer can have, since a column that may not be null holds a value that is none of its
+/// type.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LeftOutRecords {
+    pub count: u64,
+    /// The columns with such values.
+    pub columns: Vec<String>,
+    /// Whether there may be more: not all records were looked at.
+    pub more: bool,
+}
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ReportedPage<'a> {
     #[serde(borrow)]
     records: &'a RawValue,
-    skipped: SkippedRecords,
+    skipped: Option<SkippedRecords>,
+    left_out: Option<LeftOutRecords>,
 }
 
 struct OutputColumn {
@@ -154,8 +169,8 @@ impl RecordChecker {
         }
     }
 
-    /// Reads the records of a page whose adapter may say how many others a condition could not judge:
-    /// `{"records": […], "skipped": {"count": 3, "columns": ["amount"]}}`.
+    /// Reads the records of a page whose adapter may say how many others a condition could not judge, and how many no answer
+    /// can have: `{"records": […], "skipped": {"count": 3, "columns": ["amount"]}}`, and `left_out` likewise, with `more`.
     pub fn page(&self, json: &str) -> Result<CheckedPage, OutputMismatch> {
         if !json.starts_with('{') {
             return self.records(json).map(CheckedPage::from);
@@ -164,7 +179,8 @@ impl RecordChecker {
             .map_err(|error| self.mismatch(OutputWalk::default(), &error, true))?;
         Ok(CheckedPage {
             records: self.records(page.records.get())?,
-            skipped: Some(page.skipped),
+            skipped: page.skipped,
+            left_out: page.left_out,
         })
     }
 

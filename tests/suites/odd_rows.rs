@@ -133,6 +133,15 @@ async fn a_row_of_sqlite_that_fits_no_record_is_left_out() {
     let house = sqlite(
         "CREATE TABLE part (id INTEGER PRIMARY KEY, n INT NOT NULL, m INT);
          INSERT INTO part VALUES (1, 10, 1);",
+    )
+    .file(
+        "contracts/all.yaml",
+        "contract: all
+collections:
+  all: { adapter: sql, settings: { connection: db, table: part } }
+tools:
+  - { tool: all_parts, description: Lists all., verb: list, collection: all, text: json, fields: [] }
+",
     );
     let gateway = serve_drafts(&house, &["part"]);
     let client = Modern::new(gateway.url());
@@ -162,6 +171,20 @@ async fn a_row_of_sqlite_that_fits_no_record_is_left_out() {
     }
     let one = client.call("get_part", json!({ "id": 2 })).await;
     assert_eq!(one["structuredContent"]["code"], "not_found", "{one}");
+    let text = one["content"][0]["text"].as_str().expect("a text");
+    let why = "1 record is left out, since a value in `n` fits no answer; ask an operator.";
+    assert!(text.contains(why), "{text}");
+    // The schema of a list has no member for it, so that it is in the text.
+    let why = "3 records are left out, since a value in `id`, `n` fits no answer; ask an operator.";
+    let listed = client.call("list_parts", json!({})).await;
+    let text = listed["content"][0]["text"].as_str().expect("a text");
+    assert!(text.starts_with(&format!("3 records. {why}\n")), "{text}");
+    assert_eq!(listed["_meta"]["dev.weir/left-out"], 3, "{listed}");
+    let listed = client.call("all_parts", json!({})).await;
+    let text = listed["content"][0]["text"].as_str().expect("a text");
+    let parsed: Value = serde_json::from_str(text).expect("JSON");
+    assert_eq!(parsed, listed["structuredContent"], "{listed}");
+    assert_eq!(listed["content"][1]["text"], why, "{listed}");
 }
 
 /// Values without an end that are there when a table is described are null, in columns that may not be null too.

@@ -11,6 +11,7 @@ mod condition;
 mod describe;
 mod dialect;
 mod document;
+mod left_out;
 mod mysql;
 mod native;
 mod operation;

@@ -11,6 +11,7 @@ use crate::SqlAdapter;
 use crate::column::{SqlColumn, place};
 use crate::condition;
 use crate::dialect::SqlDialect;
+use crate::left_out;
 use crate::order::{OrderedColumns, SelectPart};
 use crate::sqlite;
 use crate::statement::{self, SelectedRow, StatementBuilder, cell};
@@ -32,7 +33,16 @@ pub(crate) fn read(
     }
     // A row whose value fits a column neither as itself nor as null is no record, and costs the others nothing.
     let page = read_page(collection, dialect, query, true)?;
-    page.ok_or_else(|| Error::internal("The rows that are records cannot be read alone."))
+    let page =
+        page.ok_or_else(|| Error::internal("The rows that are records cannot be read alone."))?;
+    let shape = &collection.shape;
+    let places = collection.selected(query, dialect)?.places();
+    let columns: Vec<_> = places
+        .into_iter()
+        .map(|at| SqlColumn::new(shape, dialect, &shape.fields[at]))
+        .collect();
+    let records = left_out::add_number(collection, dialect, query, &columns, page.records)?;
+    Ok(Page { records, ..page })
 }
 
 /// Reads a page, of all rows or of those alone that fit the columns which may not be null. Returns `None` if all rows are read
@@ -293,9 +303,7 @@ impl SqlReader<'_> {
         let SqlAdapter { shape, zone, .. } = self.collection;
         let mut conditions = condition::of_records(shape, self.dialect);
         if self.only_fitting {
-            let places = self.selected.wanted.iter().chain(&self.selected.by);
-            let places: BTreeSet<usize> = places.copied().collect();
-            conditions.extend(places.into_iter().filter_map(|at| {
+            conditions.extend(self.selected.places().into_iter().filter_map(|at| {
                 let column = SqlColumn::new(shape, self.dialect, &shape.fields[at]);
                 condition::has_value(&column, self.dialect)
             }));
@@ -429,6 +437,11 @@ impl PreparedSelect {
         let order_by = order.sql(&mut builder);
         selected.order_by = (!builder.binds()).then_some(order_by);
         Ok(selected)
+    }
+
+    /// Returns the places in the shape of the columns that are shown or ordered by.
+    fn places(&self) -> BTreeSet<usize> {
+        self.wanted.iter().chain(&self.by).copied().collect()
     }
 
     pub(crate) fn is_of(&self, query: &Query) -> bool {

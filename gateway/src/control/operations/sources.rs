@@ -17,6 +17,7 @@ use weir_connections::{ConnectionConfig, ConnectionError, FailureCode, mask::is_
 use weir_contracts::{
     CollectionShape,
     draft::{ColumnSample, ColumnSamples, ContractDraft, DraftInput, contract_name},
+    output::RecordChecker,
     shape::{ShapeField, ValueType},
 };
 use weir_plugin_host::{AdapterFailure, AdapterPage, AdapterQuery, CallContext, CollectionRef};
@@ -200,10 +201,10 @@ pub async fn rows(
         ..AdapterQuery::default()
     };
     let page = read_records(gateway, &source, &shape, &Arc::new(query)).await?;
-    let mut rows: Vec<Map<String, Value>> =
-        serde_json::from_str(&page.records).map_err(|error| {
-            OperationError::invalid(format!("the adapter answered no records: {error}"))
-        })?;
+    let records = RecordChecker::records_of(&page.records).unwrap_or_default();
+    let mut rows: Vec<Map<String, Value>> = serde_json::from_str(records).map_err(|error| {
+        OperationError::invalid(format!("the adapter answered no records: {error}"))
+    })?;
     rows.truncate(limit as usize);
     let masked: Vec<String> = columns
         .iter()
@@ -438,8 +439,8 @@ pub(super) async fn sample(
                 break;
             }
         };
-        let Ok(records) = serde_json::from_str::<Vec<BTreeMap<String, Value>>>(&page.records)
-        else {
+        let records = RecordChecker::records_of(&page.records).unwrap_or_default();
+        let Ok(records) = serde_json::from_str::<Vec<BTreeMap<String, Value>>>(records) else {
             break;
         };
         if rows == 0 {

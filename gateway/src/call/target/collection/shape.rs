@@ -2,21 +2,24 @@
 
 use std::collections::HashMap;
 
-use serde_json::{Map, Value, value::RawValue};
+use serde_json::{Map, Value, json, value::RawValue};
 use weir_contracts::{
     CollectionShape, ToolVerb,
     contract::TextMode,
-    output::{CheckedPage, OutputMismatch, RecordChecker, SkippedRecords},
+    output::{CheckedPage, LeftOutRecords, OutputMismatch, RecordChecker, SkippedRecords},
 };
 use weir_plugin_host::AdapterQuery;
 
 use super::{CollectionAnswer, ListTotal, RelatedPage, listing, related, summary};
 use crate::{
-    call::{CallError, ToolResult, asking, error::WriteOutcome, target::ToolCall},
+    call::{CallContent, CallError, ToolResult, asking, error::WriteOutcome, target::ToolCall},
     catalogue::{CollectionTool, RelatedCollection},
     codes::FailureCode,
     cursor::{CursorCipher, CursorScope},
 };
+
+/// The member of `_meta` with the number of records that are left out of a list.
+const LEFT_OUT: &str = "dev.weir/left-out";
 
 const SOURCE_CHANGED: &str =
     "The source no longer has the columns, or their types, that this tool was published with.";
@@ -75,10 +78,13 @@ fn lookup(
             let skipped = page
                 .skipped
                 .map(|skipped| explain_skipped(target, &skipped));
-            let skipped = skipped.unwrap_or_default();
+            let left_out = page
+                .left_out
+                .map(|left_out| explain_left_out(target, &left_out));
+            let (skipped, left_out) = (skipped.unwrap_or_default(), left_out.unwrap_or_default());
             Err(CallError::new(
                 FailureCode::NotFound,
-                format!("No record meets these conditions.{skipped}"),
+                format!("No record meets these conditions.{skipped}{left_out}"),
             ))
         }
         1 => {
@@ -110,7 +116,7 @@ fn list(
             .and_then(|record| key_of(target, records, record));
         mismatch(found, key)
     })?;
-    let (records, skipped) = (page.records, page.skipped);
+    let (records, skipped, left_out) = (page.records, page.skipped, page.left_out);
     if records.len() > query.limit as usize {
         return Err(CallError::new(
             FailureCode::OutputMismatch,
@@ -168,7 +174,10 @@ fn list(
     if let Some(skipped) = &skipped {
         sentence.push_str(&explain_skipped(target, skipped));
     }
-    Ok(result(target, sentence, structured))
+    Ok(match left_out {
+        Some(left_out) => note_left_out(target, sentence, structured, &left_out),
+        None => result(target, sentence, structured),
+    })
 }
 
 /// Checks the records of a page. Only an adapter that was asked to may say more than records.
@@ -184,9 +193,20 @@ pub(super) fn check_with(
     target: &CollectionTool,
     records: &str,
 ) -> Result<CheckedPage, OutputMismatch> {
-    match target.counts_skipped {
-        true => checker.page(records),
-        false => checker.records(records).map(CheckedPage::from),
+    check_reported(checker.page(records)?, target.counts_skipped)
+}
+
+/// Refuses a page that says what it was not asked for. Each may say which records no answer can have.
+fn check_reported(page: CheckedPage, counts_skipped: bool) -> Result<CheckedPage, OutputMismatch> {
+    match page.skipped.is_some() && !counts_skipped {
+        true => Err(OutputMismatch {
+            path: String::new(),
+            record: None,
+            column: None,
+            reason: "the number of skipped records was not asked for".to_owned(),
+            source_changed: false,
+        }),
+        false => Ok(page),
     }
 }
 
@@ -195,30 +215,42 @@ pub(super) fn check_related(
     related: &RelatedCollection,
     records: &str,
 ) -> Result<CheckedPage, OutputMismatch> {
-    match related.counts_skipped {
-        true => related.records.page(records),
-        false => related.records.records(records).map(CheckedPage::from),
-    }
+    check_reported(related.records.page(records)?, related.counts_skipped)
 }
 
 /// Says which records are missing from an answer because a condition could not judge them. Columns that may not leave are not
 /// named.
 pub(super) fn explain_skipped(target: &CollectionTool, skipped: &SkippedRecords) -> String {
-    let named: Vec<String> = skipped
-        .columns
-        .iter()
-        .filter(|column| target.columns.contains(column))
-        .map(|column| format!("`{column}`"))
-        .collect();
-    let place = match named.is_empty() {
-        true => String::new(),
-        false => format!(" in {}", named.join(", ")),
-    };
+    let place = name_columns(target, &skipped.columns);
     let records = match skipped.count {
         1 => "1 record",
         count => &format!("{count} records"),
     };
     format!(" {records} could not be compared{place}; ask an operator.")
+}
+
+/// Says which records are missing from an answer because no answer can have what they hold.
+fn explain_left_out(target: &CollectionTool, left_out: &LeftOutRecords) -> String {
+    let place = name_columns(target, &left_out.columns);
+    let least = if left_out.more { "At least " } else { "" };
+    let records = match left_out.count {
+        1 => "1 record is",
+        count => &format!("{count} records are"),
+    };
+    format!(" {least}{records} left out, since a value{place} fits no answer; ask an operator.")
+}
+
+/// Names columns that may leave.
+fn name_columns(target: &CollectionTool, columns: &[String]) -> String {
+    let named: Vec<String> = columns
+        .iter()
+        .filter(|column| target.columns.contains(column))
+        .map(|column| format!("`{column}`"))
+        .collect();
+    match named.is_empty() {
+        true => String::new(),
+        false => format!(" in {}", named.join(", ")),
+    }
 }
 
 /// Checks the answer of a write, which has run: an answer that does not conform cannot undo it, and the agent must
@@ -349,6 +381,29 @@ pub(super) fn result(target: &CollectionTool, sentence: String, structured: Stri
         TextMode::Both => [&*sentence, &structured].join("\n"),
     };
     ToolResult::new(text, structured, false)
+}
+
+/// Returns the result of a list from which records are left out: its schema has no place for their number, so that a text of JSON
+/// alone is followed by another one.
+fn note_left_out(
+    target: &CollectionTool,
+    sentence: String,
+    structured: String,
+    left_out: &LeftOutRecords,
+) -> ToolResult {
+    let note = explain_left_out(target, left_out);
+    let count = left_out.count.to_string();
+    let mut result = match target.published.text {
+        TextMode::Sentence | TextMode::Both => result(target, sentence + &note, structured),
+        TextMode::Json => {
+            let block = |text: &str| json!({ "type": "text", "text": text });
+            let blocks = json!([block(&structured), block(note.trim_start())]);
+            let content = CallContent::Blocks(blocks.to_string());
+            ToolResult::from_content(content, Some(structured), false)
+        }
+    };
+    result.meta.push((LEFT_OUT.into(), count));
+    result
 }
 
 /// Fills in the contract's `say:` template from the record: `Found {name} in {city}.`
