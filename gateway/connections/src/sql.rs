@@ -49,7 +49,7 @@ pub struct SqlStatement<'a> {
     /// none, `conflict` otherwise. `{"returning": {"text", "parameters", "when": "before" | "after"}}`, for writes to
     /// MySQL: a read in the same transaction, whose rows are answered. SQLite takes it with `after` for one row, and answers
     /// the statement's own rows where the read has no row or several. With `"is_new": true` MySQL is asked before the write, too,
-    /// which is refused if there is a row already.
+    /// which is refused if there is a row already. A `"clause"`, `RETURNING …`, is for an INSERT of MariaDB in place of the read.
     /// `{"rows_max": N}`, for writes: rolled back with a `conflict` if more were changed.
     /// `{"statement": true}`: the text is a contract's own, and is described as a write is.
     pub options: Option<&'a str>,
@@ -88,6 +88,9 @@ struct ReturningRead {
     /// MySQL and MariaDB: the read must have no row before the write, since it would be one that was not written.
     #[serde(default)]
     is_new: bool,
+    /// A `RETURNING …` that MariaDB takes behind an INSERT, and that is answered in place of the read.
+    #[serde(default)]
+    clause: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]

@@ -1,6 +1,7 @@
-//! Writing: one statement, which answers the record as the database now holds it. For MySQL, whose UPDATE answers no
-//! rows, and for SQLite, whose RETURNING does not show what triggers do, it comes with another that reads the record in the
-//! same transaction. An update or delete names its record by the key and is rolled back unless it is exactly one.
+//! Writing: one statement, which answers the record as the database now holds it. For MySQL, whose UPDATE answers no rows and
+//! whose INSERT does so in MariaDB alone, and for SQLite, whose RETURNING does not show what triggers do, it comes with another
+//! that reads the record in the same transaction. An update or delete names its record by the key and is rolled back unless it
+//! is exactly one.
 
 use weir_plugin_sdk::records::record;
 use weir_plugin_sdk::serde_json::{self, json};
@@ -269,8 +270,12 @@ impl SqlWriter<'_> {
         if let Some(read) = read {
             options["returning"] =
                 json!({"text": read.text, "parameters": read.parameters, "when": read.when});
-            if read.is_new && self.dialect == SqlDialect::Mysql {
-                options["returning"]["is_new"] = true.into();
+            if self.dialect == SqlDialect::Mysql {
+                options["returning"]["is_new"] = read.is_new.into();
+                if change.verb == Verb::Create {
+                    let clause = format!("RETURNING {}", self.returning());
+                    options["returning"]["clause"] = clause.into();
+                }
             }
         }
         let statement = builder.finish(connection, 1, Some(&options.to_string()));

@@ -72,6 +72,10 @@ impl MysqlDatabase {
         if let Some(returning) = &prepared.options.returning {
             words::check(&returning.text, StatementAccess::Read)
                 .map_err(ConnectionError::nothing_changed)?;
+            if let Some(clause) = &returning.clause {
+                words::check(&format!("{} {clause}", prepared.text), access)
+                    .map_err(ConnectionError::nothing_changed)?;
+            }
         }
         let turn = self.pool.turn(prepared.deadline).await;
         let held = turn.map_err(ConnectionError::nothing_changed)?;
@@ -252,18 +256,24 @@ impl MysqlCall {
                     .await?,
             )?);
         }
+        let after = options.returning_at(ReadTime::After);
+        // MariaDB shows what it has inserted, also where a trigger or a column has changed it.
+        let clause = after.and_then(|read| read.clause.as_deref());
+        let clause = clause.filter(|_| session.is_mariadb());
+        let after = after.filter(|_| clause.is_none());
         let mut is_another = false;
-        if let Some(returning) = options
-            .returning_at(ReadTime::After)
-            .filter(|read| read.is_new)
-        {
+        if let Some(returning) = after.filter(|read| read.is_new) {
             let parameters = returning.parameters()?;
             let read = session.answer(&returning.text, &parameters, *limit);
             is_another = whole(read.await?)?.rows.records != "[]";
         }
+        let text = match clause {
+            Some(clause) => &format!("{text} {clause}"),
+            None => text,
+        };
         let mut outcome = whole(session.answer(text, parameters, *limit).await?)?;
         options.check(outcome.changed)?;
-        if let Some(returning) = options.returning_at(ReadTime::After) {
+        if let Some(returning) = after {
             let parameters = returning.parameters()?;
             let read = session.answer(&returning.text, &parameters, *limit);
             let read = whole(read.await?)?;

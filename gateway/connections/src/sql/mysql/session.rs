@@ -75,6 +75,10 @@ impl MysqlSession {
         self.id
     }
 
+    pub(super) fn is_mariadb(&self) -> bool {
+        self.is_mariadb
+    }
+
     pub(super) fn is_at_rest(&self) -> bool {
         self.is_at_rest
     }
