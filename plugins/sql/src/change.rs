@@ -284,7 +284,17 @@ impl SqlWriter<'_> {
             dialect: self.dialect,
             change,
         };
-        let answer = sql::query(&statement).map_err(|error| refused.explain(error))?;
+        let answer = sql::query(&statement).map_err(|error| {
+            let error = refused.explain(error);
+            match error.is("not_found") && self.is_there(change) {
+                true => Error {
+                    code: "invalid".into(),
+                    message: "The database kept the record as it is, as a trigger or a rule of its table wants it.".into(),
+                    ..error
+                },
+                false => error,
+            }
+        })?;
         let rows = rows(&answer.records)?;
         // A trigger may swallow the row.
         let row = rows
@@ -298,6 +308,17 @@ impl SqlWriter<'_> {
             ))
         });
         Ok(record(members.collect::<Result<Vec<_>, Error>>()?))
+    }
+
+    /// Returns `true` if there is the record that an update or a delete means.
+    fn is_there(&self, change: &Change) -> bool {
+        let mut builder = StatementBuilder::new(self.dialect);
+        let Ok(meant) = self.meant(change, &mut builder) else {
+            return false;
+        };
+        builder.text = format!("SELECT 1 AS c0 FROM {} WHERE {meant}", self.table());
+        let statement = builder.finish(&self.collection.settings.connection, 1, None);
+        sql::query(&statement).is_ok_and(|answer| answer.records.trim() != "[]")
     }
 
     fn table(&self) -> String {

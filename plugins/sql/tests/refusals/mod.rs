@@ -190,10 +190,14 @@ fn no_value_is_cut() {
 fn a_record_that_a_trigger_leaves_out_is_refused() {
     let both = Both::filled(
         "CREATE TABLE kept (id INTEGER PRIMARY KEY, v TEXT);
-         CREATE TRIGGER choosy BEFORE INSERT ON kept WHEN new.v = 'no' BEGIN SELECT RAISE(IGNORE); END;",
+         CREATE TRIGGER choosy BEFORE INSERT ON kept WHEN new.v = 'no' BEGIN SELECT RAISE(IGNORE); END;
+         CREATE TRIGGER fixed BEFORE UPDATE ON kept BEGIN SELECT RAISE(IGNORE); END;
+         CREATE TRIGGER lasting BEFORE DELETE ON kept BEGIN SELECT RAISE(IGNORE); END;",
         "CREATE TABLE kept (id int PRIMARY KEY, v text);
          CREATE FUNCTION choose() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN IF new.v = ''no'' THEN RETURN NULL; END IF; RETURN new; END';
-         CREATE TRIGGER choosy BEFORE INSERT ON kept FOR EACH ROW EXECUTE FUNCTION choose();",
+         CREATE TRIGGER choosy BEFORE INSERT ON kept FOR EACH ROW EXECUTE FUNCTION choose();
+         CREATE FUNCTION keep() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
+         CREATE TRIGGER fixed BEFORE UPDATE OR DELETE ON kept FOR EACH ROW EXECUTE FUNCTION keep();",
     );
     let left_out =
         both.same(|| write("kept", Verb::Create, json!({}), json!({"id": 1, "v": "no"})));
@@ -209,4 +213,15 @@ fn a_record_that_a_trigger_leaves_out_is_refused() {
         )
     });
     assert_eq!(kept.expect("kept"), r#"{"id":1,"v":"yes"}"#);
+    for (verb, record) in [
+        (Verb::Update, json!({"v": "other"})),
+        (Verb::Delete, json!({})),
+    ] {
+        let kept = both.same(|| write("kept", verb, json!({"id": 1}), record.clone()));
+        let kept = kept.expect_err("kept");
+        assert_eq!(kept.code, "invalid");
+        assert!(kept.message.contains("trigger"), "{kept:?}");
+        let gone = both.same(|| write("kept", verb, json!({"id": 2}), record.clone()));
+        assert_eq!(gone.expect_err("gone").code, "not_found");
+    }
 }
