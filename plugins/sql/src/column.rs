@@ -75,7 +75,7 @@ impl<'a> SqlColumn<'a> {
             _ if let Some(array) = self.array() => array.read(&name),
             _ => match self.finite() {
                 Some(finite) => format!("CASE WHEN {finite} THEN {name}::text END"),
-                None => format!("{name}::text"),
+                None => native::spell(&name, self.native()),
             },
         }
     }
@@ -267,7 +267,9 @@ impl<'a> SqlColumn<'a> {
                 format!("weir_datetime({name}, {zone})")
             }
             (SqlDialect::Sqlite, _) => name,
-            (SqlDialect::Postgresql, Type::String) => format!("{name}::text COLLATE \"C\""),
+            (SqlDialect::Postgresql, Type::String) => {
+                format!("{} COLLATE \"C\"", native::spell(&name, self.native()))
+            }
             (SqlDialect::Postgresql, Type::Decimal) if self.native() == "numeric" => name,
             (SqlDialect::Postgresql, Type::Decimal | Type::Integer) if !self.whole() => {
                 format!("({name}::numeric)")

@@ -29,6 +29,16 @@ pub(crate) fn element(native: &str) -> Option<(&str, usize)> {
     (dimensions > 0).then_some((element, dimensions))
 }
 
+/// Returns the expression for a value as the database shows it. A cast adds `/32` to the address of a host, as nothing else does.
+pub(crate) fn spell(name: &str, native: &str) -> String {
+    match native {
+        "inet" => format!(
+            "(CASE WHEN masklen({name}) = CASE family({name}) WHEN 4 THEN 32 ELSE 128 END THEN host({name}) ELSE {name}::text END)"
+        ),
+        _ => format!("{name}::text"),
+    }
+}
+
 /// Returns a type for a cast. The name comes from the recorded shape and becomes part of a statement, so outside of quotes it
 /// may have only the characters of such names.
 pub(crate) fn cast(native: &str) -> Result<&str, Error> {

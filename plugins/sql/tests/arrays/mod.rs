@@ -658,3 +658,48 @@ fn a_list_that_an_array_cannot_hold_is_refused() {
         );
     }
 }
+
+/// The address of a host is shown without a mask, alone and in an array, and is found so.
+#[test]
+fn addresses_of_postgresql_are_spelled_as_the_database_shows_them() {
+    let both = Both::filled(
+        "",
+        "CREATE TABLE logins (ip inet PRIMARY KEY, ips inet[]);
+         INSERT INTO logins VALUES ('10.0.0.1', '{10.0.0.1,::1}'), ('10.0.0.1/8', NULL), ('::1', '{::1/64}');",
+    );
+    let settings = r#"{"connection":"db","table":"logins"}"#;
+    let opened = both
+        .on(Which::Postgresql, || {
+            SqlAdapter::open(settings, &describe(settings)?)
+        })
+        .expect("described");
+    let mut query = Query {
+        limit: 1,
+        ..Query::default()
+    };
+    let mut walked = Vec::new();
+    for _ in 0..9 {
+        let page = both.on(Which::Postgresql, || opened.read(&query));
+        let page = page.expect("a page");
+        walked.push(page.records);
+        query.cursor = page.next;
+        if query.cursor.is_none() {
+            break;
+        }
+    }
+    let expected = [
+        r#"[{"ip":"10.0.0.1","ips":["10.0.0.1","::1"]}]"#,
+        r#"[{"ip":"10.0.0.1/8","ips":null}]"#,
+        r#"[{"ip":"::1","ips":["::1/64"]}]"#,
+    ];
+    assert_eq!(walked, expected);
+    for (at, ip) in ["10.0.0.1", "10.0.0.1/8", "::1"].into_iter().enumerate() {
+        let query = Query {
+            conditions: vec![Condition::new("ip", Comparison::Equals, json!(ip))],
+            limit: 9,
+            ..Query::default()
+        };
+        let page = both.on(Which::Postgresql, || opened.read(&query));
+        assert_eq!(page.expect(ip).records, expected[at]);
+    }
+}
