@@ -17,7 +17,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use weir_schema::{
     compare::{self, SchemaChange, SchemaRule, WitnessProver, digest, normal, weight},
-    schema::{DIALECT, without_default_dialect},
+    dialect,
+    keyword::SCHEMA,
+    schema::without_default_dialect,
     validate,
 };
 
@@ -140,7 +142,7 @@ pub fn diff_documents(old: &Value, new: &Value) -> Result<ContractDiff, String> 
     Ok(report.finish(compared(old), compared(new)))
 }
 
-/// Compares two bare schemas, any JSON Schema 2020-12.
+/// Compares two bare schemas: JSON Schema 2020-12, or an older dialect that they name.
 pub fn diff_schemas(old: &Value, new: &Value, side: SchemaSide) -> ContractDiff {
     let mut report = DiffReport::default();
     report.schemas(old, new, side, None);
@@ -221,7 +223,6 @@ impl DiffReport {
     fn schemas(&mut self, old: &Value, new: &Value, side: SchemaSide, tool: Option<&str>) {
         // Clients read neither word, and it is the same dialect.
         let (old, new) = (without_default_dialect(old), without_default_dialect(new));
-        let (old, new) = (&*old, &*new);
         let mut push = |rule: SchemaRule, reason: String| {
             self.items.push(ContractChange {
                 rule: rule.id(side),
@@ -237,8 +238,7 @@ impl DiffReport {
         };
         if old == new {
             // Objects are equal in any order, bytes are not.
-            let bytes = |schema: &Value| schema.to_string();
-            if bytes(old) != bytes(new) {
+            if old.to_string() != new.to_string() {
                 push(
                     SchemaRule::OrderChanged,
                     "only the order changed".to_owned(),
@@ -246,18 +246,18 @@ impl DiffReport {
             }
             return;
         }
-        let dialect = |schema: &Value| {
-            schema
-                .get("$schema")
-                .cloned()
-                .unwrap_or_else(|| DIALECT.into())
+        let translated = in_one_dialect(&old, &new);
+        let (old, new) = match &translated {
+            Ok(Some((old, new))) => (old, new),
+            Ok(None) => (&*old, &*new),
+            Err(message) => {
+                push(
+                    SchemaRule::UndecidedSchema,
+                    format!("a schema cannot be read in the dialect that it names: {message}"),
+                );
+                (&*old, &*new)
+            }
         };
-        if dialect(old) != dialect(new) {
-            push(
-                SchemaRule::UndecidedSchema,
-                "the schema is in another dialect".to_owned(),
-            );
-        }
         // Patterns of an upstream server's schemas may look around.
         let checked = |schema: &Value| {
             let schema = without_dialect(schema);
@@ -345,6 +345,20 @@ impl DiffReport {
             items: self.items,
         }
     }
+}
+
+/// Returns both schemas in 2020-12 if one of them names another dialect, so that each keyword means the same in both. A dialect
+/// that is not known here stays where both name it.
+fn in_one_dialect(old: &Value, new: &Value) -> Result<Option<(Value, Value)>, String> {
+    let named = (old.get(SCHEMA), new.get(SCHEMA));
+    if named.0 == named.1 && (named.0.is_none() || !dialect::is_known(old)) {
+        return Ok(None);
+    }
+    let translated = |schema: &Value| {
+        let translated = dialect::translate(schema)?;
+        Ok::<_, String>(without_default_dialect(&translated).into_owned())
+    };
+    Ok(Some((translated(old)?, translated(new)?)))
 }
 
 fn without_dialect(schema: &Value) -> Value {

@@ -1190,7 +1190,7 @@ fn what_is_no_schema_is_undecided_and_never_a_panic() {
         json!({ "allOf": [7] }),
         json!({ "anyOf": {} }),
         json!({ "minimum": "x" }),
-        json!({ "$schema": "http://json-schema.org/draft-04/schema#", "type": "object" }),
+        json!({ "$schema": "https://example.com/dialect", "type": "object" }),
     ] {
         for side in [SchemaSide::Input, SchemaSide::Output] {
             assert!(diff_schemas(&good, &bad, side).breaking, "{bad}");
@@ -1270,6 +1270,78 @@ fn draft_7_is_compared_too() {
         diff_schemas(&schema(2), &schema(1), SchemaSide::Input).class,
         ChangeSeverity::Compatible
     );
+}
+
+/// Servers go from one generation of a library to the next, and back.
+#[test]
+fn another_dialect_is_compared_by_what_it_means() {
+    let seven = "http://json-schema.org/draft-07/schema#";
+    let latest = "https://json-schema.org/draft/2020-12/schema";
+    let named = |dialect: &str, rules: Value| {
+        let mut schema = json!({ "$schema": dialect });
+        let members = schema.as_object_mut().expect("an object");
+        members.extend(rules.as_object().expect("rules").clone());
+        schema
+    };
+    let pairs = [
+        (
+            json!({ "type": "object", "properties": { "a": { "type": "integer", "minimum": 1 } } }),
+            json!({ "type": "object", "properties": { "a": { "type": "integer", "minimum": 1 } } }),
+        ),
+        (
+            json!({ "properties": { "a": { "items": [{ "type": "string" }], "additionalItems": false } } }),
+            json!({ "properties": { "a": { "prefixItems": [{ "type": "string" }], "items": false } } }),
+        ),
+        (
+            json!({ "properties": { "a": { "$ref": "#/definitions/t", "minLength": 3 } }, "definitions": { "t": { "type": "string" } } }),
+            json!({ "properties": { "a": { "$ref": "#/$defs/t" } }, "$defs": { "t": { "type": "string" } } }),
+        ),
+        (
+            json!({ "dependencies": { "a": ["b"] } }),
+            json!({ "dependentRequired": { "a": ["b"] } }),
+        ),
+    ];
+    for (older, newer) in pairs {
+        let (old, new) = (named(seven, older), named(latest, newer));
+        for side in [SchemaSide::Input, SchemaSide::Output] {
+            for (old, new) in [(&old, &new), (&new, &old)] {
+                let found = diff_schemas(old, new, side);
+                assert_eq!(found.class, ChangeSeverity::Identical, "{old} {found:?}");
+            }
+        }
+    }
+    // What stands beside a reference counts in the newer dialect alone, and so do the keywords that came with it.
+    for (words, rule) in [
+        (
+            json!({ "properties": { "a": { "$ref": "#/definitions/t", "minLength": 3 } }, "definitions": { "t": { "type": "string" } } }),
+            "tightened",
+        ),
+        (
+            json!({ "type": "object", "dependentRequired": { "a": ["b"] } }),
+            "keyword-undecided",
+        ),
+    ] {
+        let (old, new) = (named(seven, words.clone()), named(latest, words));
+        let found = diff_schemas(&old, &new, SchemaSide::Input);
+        assert_eq!(rules(&found), [format!("input-{rule}")], "{found:?}");
+        assert!(found.breaking, "{found:?}");
+    }
+    // The same words of an older dialect: a rule beside a reference says nothing, so that this one is no second bound.
+    let beside = |longest: u8| {
+        let text = json!({ "type": "string", "maxLength": longest });
+        let a = json!({ "$ref": "#/definitions/t", "type": "integer" });
+        named(
+            seven,
+            json!({ "properties": { "a": a }, "definitions": { "t": text } }),
+        )
+    };
+    let found = diff_schemas(&beside(9), &beside(5), SchemaSide::Input);
+    assert_eq!(found.class, ChangeSeverity::Breaking, "{found:?}");
+    // A dialect that is not known may mean anything.
+    let plain = json!({ "type": "object" });
+    let other = named("https://example.com/dialect", plain.clone());
+    let found = diff_schemas(&plain, &other, SchemaSide::Input);
+    assert_eq!(found.class, ChangeSeverity::Undecided, "{found:?}");
 }
 
 /// Python's tools write an optional argument like this: going from required text to text or nothing is no break.

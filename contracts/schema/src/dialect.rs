@@ -79,6 +79,11 @@ impl SchemaDialect {
     }
 }
 
+/// Returns `true` if the dialect that the schema names is known here, or if it names none.
+pub fn is_known(schema: &Value) -> bool {
+    SchemaDialect::from_schema(schema).is_ok()
+}
+
 /// Translates the schema into 2020-12. The error names what has no counterpart there.
 pub fn translate(schema: &Value) -> Result<Value, String> {
     let dialect = SchemaDialect::from_schema(schema)?;

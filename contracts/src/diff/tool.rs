@@ -8,6 +8,7 @@ use std::{
 };
 
 use serde_json::{Map, Value, json};
+use weir_schema::schema::without_default_dialect;
 
 use self::output::{compare_listed_output, compare_outputs};
 use super::{DiffReport, ForeignChanges, SchemaSide, consent::awaits_consent, rule::ToolRule};
@@ -251,7 +252,10 @@ fn unseen_words(
         [Some(input), output]
             .into_iter()
             .flatten()
-            .for_each(|schema| collect_words(&schema.value(), &mut words));
+            .for_each(|schema| {
+                // Clients never read this word.
+                collect_words(&without_default_dialect(&schema.value()), &mut words);
+            });
         words
     };
     let (before, after) = (of(old), of(new));
