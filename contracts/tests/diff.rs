@@ -755,6 +755,15 @@ fn spellings() -> Vec<(Value, Value)> {
             json!({ "type": "string", "maxLength": 0, "pattern": "^$" }),
             json!({ "const": "" }),
         ),
+        (text(), with_type("string", json!({ "pattern": ".*" }))),
+        (
+            with_type("string", json!({ "pattern": "" })),
+            with_type("string", json!({ "pattern": "^[\\s\\S]*$" })),
+        ),
+        (
+            members(json!({ "propertyNames": { "pattern": "^" } })),
+            members(json!({})),
+        ),
         (json!({ "enum": [] }), json!(false)),
         (
             json!({ "type": "integer", "minimum": 3, "maximum": 2 }),
@@ -822,6 +831,15 @@ fn a_narrower_schema_is_no_other_spelling() {
         (
             json!({ "type": "string", "maxLength": 1 }),
             json!({ "const": "" }),
+        ),
+        // A line break is no character of a dot.
+        (
+            json!({ "type": "string" }),
+            json!({ "type": "string", "pattern": "^.*$" }),
+        ),
+        (
+            json!({ "type": "string", "pattern": ".*" }),
+            json!({ "type": "string", "pattern": ".+" }),
         ),
         (
             json!({ "type": "integer", "minimum": 2, "maximum": 2 }),

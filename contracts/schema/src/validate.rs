@@ -14,6 +14,7 @@ mod failure;
 mod fault;
 mod lengths;
 mod looking;
+mod pattern;
 mod repair;
 mod schema;
 mod scope;
@@ -31,6 +32,7 @@ use weir_text::shorten;
 
 pub use self::digits::with_text_form;
 pub use self::lengths::PatternLengths;
+pub use self::pattern::takes_every_text;
 pub use self::violations::{RenderedValue, SchemaViolation};
 use self::{
     budget::StepBudget,

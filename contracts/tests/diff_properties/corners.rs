@@ -224,7 +224,10 @@ fn text(tape: &mut Tape<'_>) -> Map<String, Value> {
             ("type", &words),
             ("minLength", &[json!(0), json!(1), json!(2)]),
             ("maxLength", &[json!(0), json!(1), json!(2), json!(2.0)]),
-            ("pattern", &[json!("^a"), json!("b$")]),
+            (
+                "pattern",
+                &[json!("^a"), json!("b$"), json!("a*"), json!("^.*$")],
+            ),
             ("format", &[json!("date"), json!("email")]),
             (
                 "enum",
@@ -248,6 +251,7 @@ fn texts() -> Vec<Value> {
         "ab",
         "ba",
         "abc",
+        "a\n",
         "2024-01-31",
         "a@example.com",
     ]

@@ -1,4 +1,5 @@
-//! Rewrites each schema in one spelling: local references are inlined, and booleans and trivial unions are written out.
+//! Rewrites each schema in one spelling: local references are inlined, booleans and trivial unions are written out, and a
+//! pattern that every text meets is left out.
 //!
 //! A schema that cannot be inlined (a recursion, another document, a schema with its own base) stays a `$ref`, together
 //! with a digest of everything it leads to: two such places are the same only if all of that is.
@@ -12,6 +13,7 @@ use crate::{
     keyword::{ANCHOR, DEFINITIONS, DEFS, DYNAMIC_REF, ID, RECURSIVE_REF, REF, REFERENCES, SCHEMA},
     reference::pointed,
     schema::{add_to_all_of, keyword_group},
+    validate::takes_every_text,
     walk::map_inside,
 };
 
@@ -77,6 +79,7 @@ pub fn normal(schema: &Value) -> Result<Value, String> {
         root: schema,
         has_bases,
         open: Vec::new(),
+        no_rules: BTreeMap::new(),
         left: NODES_MAX,
     };
     inliner.schema(schema, 0)
@@ -136,6 +139,8 @@ struct SchemaInliner<'s> {
     /// Whether a second `$id` exists: then a reference may mean something else than it says.
     has_bases: bool,
     open: Vec<&'s str>,
+    /// Whether every text meets a pattern, by the pattern.
+    no_rules: BTreeMap<&'s str, bool>,
     left: usize,
 }
 
@@ -158,7 +163,7 @@ impl<'s> SchemaInliner<'s> {
         };
         let mut out = Map::new();
         for (key, value) in map {
-            if DOCUMENT.contains(&key.as_str()) || key == REF {
+            if DOCUMENT.contains(&key.as_str()) || key == REF || self.is_no_rule(key, value) {
                 continue;
             }
             let mut value = map_inside(key, value, &mut |inner| self.schema(inner, depth + 1))?;
@@ -190,6 +195,15 @@ impl<'s> SchemaInliner<'s> {
             }
         }
         Ok(Value::Object(out))
+    }
+
+    /// Returns `true` for a pattern that every text meets.
+    fn is_no_rule(&mut self, key: &str, value: &'s Value) -> bool {
+        let pattern = value.as_str().filter(|_| key == "pattern");
+        pattern.is_some_and(|pattern| {
+            let known = self.no_rules.entry(pattern);
+            *known.or_insert_with(|| takes_every_text(pattern))
+        })
     }
 
     /// Merges the target of `reference` with the keywords beside it.

@@ -230,6 +230,7 @@ fn plain() -> Vec<Value> {
         json!(" "),
         json!("-"),
         json!("0"),
+        json!("\n"),
         json!([]),
         json!({}),
     ]

@@ -1,0 +1,122 @@
+//! Patterns that every text meets.
+
+use regex_syntax::hir::{Class, Hir, HirKind, Look};
+
+/// A longer pattern is not read, in bytes: it hardly says nothing at all.
+const BYTES_MAX: usize = 256;
+
+/// Returns `true` if every text meets the pattern, so that it is no rule. That is so if it matches nothing at the start or at
+/// the end of any text, or all characters in between.
+pub fn takes_every_text(pattern: &str) -> bool {
+    parsed(pattern).is_some_and(|hir| {
+        is_met_at(&hir, Look::Start)
+            || is_met_at(&hir, Look::End)
+            // Engines differ in the line breaks that a dot leaves out, and each leaves out some.
+            || !pattern.contains('.') && takes_whole_text(&hir)
+    })
+}
+
+fn parsed(pattern: &str) -> Option<Hir> {
+    if pattern.len() > BYTES_MAX {
+        return None;
+    }
+    let mut parser = regex_syntax::ParserBuilder::new().nest_limit(100).build();
+    parser.parse(pattern).ok()
+}
+
+/// Returns `true` if the expression matches without a character at this end of every text.
+fn is_met_at(hir: &Hir, end: Look) -> bool {
+    match hir.kind() {
+        HirKind::Empty => true,
+        HirKind::Look(look) => *look == end,
+        HirKind::Literal(_) | HirKind::Class(_) => false,
+        HirKind::Repetition(repeated) => repeated.min == 0 || is_met_at(&repeated.sub, end),
+        HirKind::Capture(capture) => is_met_at(&capture.sub, end),
+        HirKind::Concat(parts) => parts.iter().all(|part| is_met_at(part, end)),
+        HirKind::Alternation(arms) => arms.iter().any(|arm| is_met_at(arm, end)),
+    }
+}
+
+/// Returns `true` for `^[\s\S]*$` and the like.
+fn takes_whole_text(hir: &Hir) -> bool {
+    match hir.kind() {
+        HirKind::Capture(capture) => takes_whole_text(&capture.sub),
+        HirKind::Concat(parts) => match parts.as_slice() {
+            [start, all, end] => {
+                is_look(start, Look::Start) && is_any_number(all) && is_look(end, Look::End)
+            }
+            _ => false,
+        },
+        _ => false,
+    }
+}
+
+fn is_look(hir: &Hir, look: Look) -> bool {
+    matches!(hir.kind(), HirKind::Look(found) if *found == look)
+}
+
+/// Returns `true` for any number of any characters.
+fn is_any_number(hir: &Hir) -> bool {
+    match hir.kind() {
+        HirKind::Capture(capture) => is_any_number(&capture.sub),
+        HirKind::Repetition(repeated) => {
+            repeated.min == 0 && repeated.max.is_none() && is_any_character(&repeated.sub)
+        }
+        _ => false,
+    }
+}
+
+fn is_any_character(hir: &Hir) -> bool {
+    match hir.kind() {
+        HirKind::Capture(capture) => is_any_character(&capture.sub),
+        HirKind::Class(Class::Unicode(class)) => match class.ranges() {
+            [range] => range.start() == '\0' && range.end() == char::MAX,
+            _ => false,
+        },
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pattern_may_take_every_text() {
+        for pattern in [
+            "",
+            "^",
+            "$",
+            ".*",
+            "^.*",
+            ".*$",
+            "a*",
+            "(?:ab)?",
+            "(a|)",
+            "a{0,3}",
+            "^[\\s\\S]*$",
+            "^([^ab]|[ab])*$",
+            "^(?:[\\w\\W]*)$",
+            "^$|",
+        ] {
+            assert!(takes_every_text(pattern), "{pattern}");
+        }
+        for pattern in [
+            // A line break is none of these characters.
+            "^.*$",
+            "^(.|\\n)*$",
+            "^$",
+            ".",
+            ".+",
+            "^[\\s\\S]+$",
+            "^[\\s\\S]{0,9}$",
+            "^a*$",
+            "^$|a",
+            "\\b",
+            "(?=a)",
+            "(",
+        ] {
+            assert!(!takes_every_text(pattern), "{pattern}");
+        }
+    }
+}
