@@ -110,7 +110,7 @@ fn reply<'a>(
         }
         RpcMethod::Ping => MethodReply::Answer(ResultWriter::new(&request.id, 0).finish()),
         RpcMethod::SetLogLevel => {
-            capabilities::check(&*scope.listing()?, &request)?;
+            capabilities::check(scope, &*scope.listing()?, &request)?;
             MethodReply::Answer(log_level::answer(scope, &request)?)
         }
         RpcMethod::ListResources if scope.listing()?.live().next().is_some() => {
@@ -128,7 +128,7 @@ fn reply<'a>(
             MethodReply::Call(call)
         }
         RpcMethod::Subscribe | RpcMethod::Unsubscribe => {
-            capabilities::check(&*scope.listing()?, &request)?;
+            capabilities::check(scope, &*scope.listing()?, &request)?;
             MethodReply::Answer(subscribe::answer(scope, &request)?)
         }
         RpcMethod::GetTask | RpcMethod::UpdateTask | RpcMethod::CancelTask
@@ -141,7 +141,7 @@ fn reply<'a>(
         RpcMethod::CancelTask => MethodReply::Answer(tasks::cancel(scope, &request)?),
         RpcMethod::Listen => MethodReply::Subscribe(subscriptions.open(scope, &request)?),
         RpcMethod::GetPrompt | RpcMethod::ReadResource | RpcMethod::Complete => {
-            capabilities::check(&*scope.listing()?, &request)?;
+            capabilities::check(scope, &*scope.listing()?, &request)?;
             MethodReply::Call(request.into_call()?)
         }
     })

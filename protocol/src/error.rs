@@ -83,6 +83,15 @@ impl RpcError {
         )
     }
 
+    /// Returns the error for a method of a capability that is not declared, with the reason.
+    pub fn undeclared(method: &str, modern: bool, why: &str) -> Self {
+        let unknown = Self::unknown_method(method, modern);
+        Self {
+            message: format!("{}: {why}", unknown.message).into(),
+            ..unknown
+        }
+    }
+
     /// Returns the error for `params` or `_meta` that cannot be read.
     pub fn malformed_params(message: impl Into<Cow<'static, str>>) -> Self {
         Self::new(-32602, 400, message)

@@ -520,6 +520,58 @@ async fn news_of_a_resource_reaches_those_who_subscribed_to_it() {
 }
 
 #[tokio::test]
+async fn what_the_maker_of_an_item_does_not_declare_is_refused_with_the_reason() {
+    let scratch = tempfile::tempdir().expect("a folder");
+    let published = sample::CONTRACT.replace(
+        "    verb: lookup\n",
+        "    verb: lookup\n    resource: true\n",
+    );
+    let notes = noted(scratch.path(), "note://1");
+    let house = House::new()
+        .sheets()
+        .file("contracts/airports.yaml", &published)
+        .file("data/airports.csv", sample::DATA)
+        .config(&trusted("shelf", &hostile(&["items-quiet", &notes])));
+    let gateway = house.serve();
+    let clients = served(&gateway).await;
+    let info = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}});
+    let bare = Legacy::bare(gateway.url(), "2025-11-25", None);
+    let about = bare.ask("initialize", info).await;
+    let stated = &about.result()["capabilities"];
+    assert_eq!(stated["resources"], json!({"listChanged": true}));
+    assert_eq!(stated.get("completions"), None, "{stated}");
+    let refused = |answer: &Answer, why: &str| {
+        assert_eq!(answer.error_code(), -32601, "{answer:?}");
+        let message = answer.reply()["error"]["message"].as_str();
+        assert!(message.is_some_and(|it| it.contains(why)), "{answer:?}");
+    };
+    for client in &clients {
+        let greet = json!({"type": "ref/prompt", "name": "shelf_greet"});
+        let asked = json!({"ref": greet, "argument": {"name": "who", "value": "A"}});
+        let answer = client.ask("completion/complete", asked).await;
+        refused(&answer, "declares `completions`");
+    }
+    for method in ["resources/subscribe", "resources/unsubscribe"] {
+        for (uri, why) in [
+            (
+                "shelf+note://1",
+                "the server of `shelf` does not declare `resources.subscribe`",
+            ),
+            ("weir://airports/airports/OSL", "changes of records"),
+        ] {
+            refused(&clients[1].ask(method, json!({ "uri": uri })).await, why);
+        }
+    }
+    let uris = ["shelf+note://1", "weir://airports/airports/OSL"];
+    let wanted = json!({"notifications": {"resourceSubscriptions": uris}});
+    let listening = Modern::new(gateway.url()).request("subscriptions/listen", wanted);
+    let mut news = Events::open(listening).await;
+    let accepted = news.next(Duration::from_secs(20)).await;
+    let accepted = accepted.expect("an acknowledgement");
+    assert_eq!(accepted["params"]["notifications"], json!({}));
+}
+
+#[tokio::test]
 async fn a_plugin_tells_of_its_resources_and_lists() {
     let house = House::new().own_plugins(&[]);
     house.write(

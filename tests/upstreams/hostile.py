@@ -390,6 +390,8 @@ def serve(request):
     if BEHAVIOUR.startswith("items"):
         about["capabilities"] = {"tools": {}, "prompts": {"listChanged": True}, "completions": {}, "logging": {},
                                  "resources": {"subscribe": True, "listChanged": True}}
+    if BEHAVIOUR == "items-quiet":
+        about["capabilities"] = {"tools": {}, "prompts": {}, "resources": {"listChanged": True}}
     info = {"name": "hostile", "version": "1.0"}
     if method == "server/discover" and not LEGACY_ONLY:
         return answer(request, {"resultType": "complete", "supportedVersions": [MODERN], **about,

@@ -7,7 +7,9 @@ use weir_schema::json;
 use weir_upstream::UpstreamOperation;
 
 use super::{
-    CallError, CallRequest, ItemOutcome, asking, limits,
+    CallError, CallRequest, ItemOutcome, asking,
+    declared::completes,
+    limits,
     target::{
         item::ItemCall,
         plugin,
@@ -26,7 +28,8 @@ use crate::{
 const VALUES_MAX: usize = 100;
 const VALUE_MAX_CHARS: usize = 4_096;
 
-/// Returns the `completion` of the answer. `reference`, `argument` and `context` are JSON objects of the caller.
+/// Returns the `completion` of the answer; `None` if the maker of the item suggests nothing. `reference`, `argument` and
+/// `context` are JSON objects of the caller.
 pub async fn complete(
     gateway: &ServingGateway,
     caller: &CallerIdentity,
@@ -34,7 +37,7 @@ pub async fn complete(
     reference: &str,
     argument: &str,
     context: Option<&str>,
-) -> Result<Value, CallError> {
+) -> Result<Option<Value>, CallError> {
     let now = Instant::now();
     limits::admit(gateway.buckets(), request.charge, caller, now).await?;
     let listing = request
@@ -47,6 +50,9 @@ pub async fn complete(
     let context = context
         .map(|context| checked_context(&object(context, "context")?))
         .transpose()?;
+    if !completes(gateway, &item.source) {
+        return Ok(None);
+    }
     let asked = UpstreamOperation::Completion {
         reference,
         argument,
@@ -65,22 +71,19 @@ pub async fn complete(
     };
     let slot = || limits::enter(gateway.in_flight());
     match &item.source.target {
-        ItemTarget::Collection => Ok(json!({ "values": [] })),
+        ItemTarget::Collection => Ok(None),
         ItemTarget::Plugin(plugin) => {
             // A completion asks nothing, so that no question can belong to it.
             let bound = asking::bound_to(caller, "completion/complete", 0, &plugin.definitions, "");
             match plugin::ask_item(&call, plugin, &asked, &bound, slot()?).await? {
-                ItemOutcome::Complete(members) => Ok(suggested(&members)),
-                ItemOutcome::InputRequired(_) => Ok(json!({ "values": [] })),
+                ItemOutcome::Complete(members) => Ok(Some(suggested(&members))),
+                ItemOutcome::InputRequired(_) => Ok(Some(json!({ "values": [] }))),
             }
         }
         ItemTarget::Upstream(server) => {
             match upstream::complete(&call, server, asked, slot()?).await {
-                Ok(members) => Ok(suggested(&members)),
-                // A server that completes nothing has no suggestion.
-                Err(error) if error.code == FailureCode::SourceChanged => {
-                    Ok(json!({ "values": [] }))
-                }
+                Ok(members) => Ok(Some(suggested(&members))),
+                Err(error) if error.code == FailureCode::SourceChanged => Ok(None),
                 Err(error) => Err(error),
             }
         }

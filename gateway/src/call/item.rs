@@ -210,10 +210,19 @@ async fn visible(
 
 /// Whether a published URI is of a resource that may be read.
 pub fn has_resource(listing: &CatalogueListing, published: &str) -> bool {
-    let is_record = |template: &Arc<CatalogueItem>| {
+    resource_source(listing, published).is_some()
+}
+
+/// Returns the items of which a resource is that may be read. `None`: there is no such resource.
+pub fn resource_source(listing: &CatalogueListing, published: &str) -> Option<Arc<ItemSource>> {
+    if let Some((source, ..)) = resource(listing, published) {
+        return Some(source);
+    }
+    let is_record = |template: &&Arc<CatalogueItem>| {
         template.lookup.is_some() && uri::record_key(&template.key, published).is_some()
     };
-    resource(listing, published).is_some() || listing.templates.entries().iter().any(is_record)
+    let record = listing.templates.entries().iter().find(is_record)?;
+    Some(record.source.clone())
 }
 
 /// The contract of a published URI, its own URI there, and the name that it is recorded under.

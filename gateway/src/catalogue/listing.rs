@@ -296,6 +296,11 @@ impl CatalogueListing {
         Some(&self.sources[at])
     }
 
+    /// Returns the items of every contract that has any here.
+    pub fn sources(&self) -> &[Arc<ItemSource>] {
+        &self.sources
+    }
+
     /// Returns the sources whose resources are asked of the server each time.
     pub fn live(&self) -> impl Iterator<Item = &Arc<ItemSource>> {
         self.sources
@@ -338,8 +343,8 @@ impl CatalogueListing {
             .any(|tool| tool.tasks != TaskSupport::None)
     }
 
-    /// Returns `true` if anything in it can be completed.
-    pub fn has_completions(&self) -> bool {
+    /// Returns `true` if there are prompts or templates, which take arguments.
+    pub fn takes_arguments(&self) -> bool {
         !self.prompts.is_empty() || !self.templates.is_empty()
     }
 

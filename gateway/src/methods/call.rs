@@ -128,9 +128,7 @@ impl McpCall<'_> {
                     channel,
                 );
                 let asked = (&**reference, &**argument, context.as_deref());
-                Box::pin(complete::answer(self, scope, request, asked))
-                    .await
-                    .into()
+                Box::pin(complete::answer(self, scope, request, asked)).await
             }
             CallSubject::Resources { cursor } => {
                 Box::pin(resources::answer(self, scope, &snapshot, cursor.as_deref()))

@@ -4,23 +4,27 @@
 //! everything a server may have get an answer. Legacy clients see what there is; those that list the rest anyway get empty
 //! lists, since an error for one of them would cost them the tools.
 
-use super::McpRequest;
+use super::{McpRequest, RequestScope};
 use crate::{
-    call::TASKS,
+    call::{self, TASKS},
     catalogue::CatalogueListing,
     wire::{RpcError, RpcMethod},
 };
 
 /// Returns the capabilities as a JSON object.
-pub(super) fn stated(listing: &CatalogueListing, modern: bool) -> String {
+pub(super) fn stated(scope: &RequestScope, listing: &CatalogueListing, modern: bool) -> String {
     let mut stated = r#"{"tools":{"listChanged":true}"#.to_owned();
     if modern || listing.has_prompts() {
         stated.push_str(r#","prompts":{"listChanged":true}"#);
     }
     if modern || listing.has_resources() {
-        stated.push_str(r#","resources":{"listChanged":true,"subscribe":true}"#);
+        stated.push_str(r#","resources":{"listChanged":true"#);
+        if modern || has_subscriptions(scope, listing) {
+            stated.push_str(r#","subscribe":true"#);
+        }
+        stated.push('}');
     }
-    if listing.has_completions() {
+    if has_completions(scope, listing) {
         stated.push_str(r#","completions":{}"#);
     }
     if listing.has_log_messages() {
@@ -33,21 +37,44 @@ pub(super) fn stated(listing: &CatalogueListing, modern: bool) -> String {
     stated
 }
 
+fn has_subscriptions(scope: &RequestScope, listing: &CatalogueListing) -> bool {
+    let mut sources = listing.sources().iter();
+    sources.any(|source| call::notifies(&scope.gateway, source))
+}
+
+fn has_completions(scope: &RequestScope, listing: &CatalogueListing) -> bool {
+    let mut sources = listing.sources().iter();
+    listing.takes_arguments() && sources.any(|source| call::completes(&scope.gateway, source))
+}
+
 /// Checks a request: a method that is not stated is an unknown one.
-pub(super) fn check(listing: &CatalogueListing, request: &McpRequest<'_>) -> Result<(), RpcError> {
+pub(super) fn check(
+    scope: &RequestScope,
+    listing: &CatalogueListing,
+    request: &McpRequest<'_>,
+) -> Result<(), RpcError> {
     let modern = request.version.is_modern();
-    let is_stated = match request.method {
-        RpcMethod::GetPrompt => modern || listing.has_prompts(),
-        RpcMethod::ReadResource | RpcMethod::Subscribe | RpcMethod::Unsubscribe => {
-            modern || listing.has_resources()
-        }
-        RpcMethod::Complete => listing.has_completions(),
-        RpcMethod::SetLogLevel => listing.has_log_messages(),
-        _ => true,
+    let (is_stated, why) = match request.method {
+        RpcMethod::GetPrompt => (
+            modern || listing.has_prompts(),
+            "no prompts are listed here",
+        ),
+        RpcMethod::ReadResource | RpcMethod::Subscribe | RpcMethod::Unsubscribe => (
+            modern || listing.has_resources(),
+            "no resources are listed here",
+        ),
+        RpcMethod::Complete => (
+            has_completions(scope, listing),
+            "nothing that is listed here declares `completions`",
+        ),
+        RpcMethod::SetLogLevel => (
+            listing.has_log_messages(),
+            "nothing that is listed here logs to its callers",
+        ),
+        _ => return Ok(()),
     };
-    if is_stated {
-        Ok(())
-    } else {
-        Err(RpcError::unknown_method(request.method.name(), modern))
+    match is_stated {
+        true => Ok(()),
+        false => Err(RpcError::undeclared(request.method.name(), modern, why)),
     }
 }

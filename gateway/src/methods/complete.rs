@@ -1,10 +1,10 @@
 //! `completion/complete`: limited and counted, and no more: it is asked with every key that a person presses.
 
-use super::{McpCall, RequestScope, item, meta};
+use super::{McpAnswer, McpCall, RequestScope, item, meta};
 use crate::{
     call::{CallRequest, ErrorForm, complete},
     catalogue::CatalogueViewer,
-    wire::{ResultWriter, RpcError, error_answer},
+    wire::{ResultWriter, RpcError},
 };
 
 /// Answers a completion. The texts are `ref`, `argument` and `context`, as the client wrote them.
@@ -13,7 +13,7 @@ pub(super) async fn answer(
     scope: &RequestScope,
     request: CallRequest<'_>,
     (reference, argument, context): (&str, &str, Option<&str>),
-) -> Vec<u8> {
+) -> McpAnswer {
     let snapshot = request.snapshot;
     let completed = complete(
         &scope.gateway,
@@ -25,7 +25,12 @@ pub(super) async fn answer(
     )
     .await;
     let completed = match completed {
-        Ok(completed) => completed,
+        Ok(Some(completed)) => completed,
+        Ok(None) => {
+            let (method, modern) = (call.method.name(), call.version.is_modern());
+            let why = "what `params.ref` names is of a server or a contract that completes nothing";
+            return McpAnswer::refused(&call.id, &RpcError::undeclared(method, modern, why));
+        }
         Err(error) => {
             let error = match error.form {
                 ErrorForm::UnknownTool => {
@@ -33,7 +38,7 @@ pub(super) async fn answer(
                 }
                 _ => item::failed(&error, None),
             };
-            return error_answer(Some(&call.id), &error);
+            return McpAnswer::refused(&call.id, &error);
         }
     };
     let mut result = ResultWriter::new(&call.id, 512);
@@ -47,5 +52,5 @@ pub(super) async fn answer(
     if let Some(listing) = listing.filter(|_| call.version.is_modern()) {
         meta::write_server(&mut result, &listing.server);
     }
-    result.finish()
+    result.finish().into()
 }

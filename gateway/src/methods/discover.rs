@@ -19,7 +19,7 @@ pub(super) fn answer(
         .join(",");
     result
         .json("supportedVersions", &format!("[{versions}]"))
-        .json("capabilities", &capabilities::stated(listing, true));
+        .json("capabilities", &capabilities::stated(scope, listing, true));
     if let Some(instructions) = &listing.server.instructions {
         result.string("instructions", instructions);
     }

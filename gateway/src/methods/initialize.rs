@@ -19,7 +19,7 @@ pub(super) fn answer(
     let mut result = ResultWriter::new(&request.id, 512);
     result
         .string("protocolVersion", version.as_str())
-        .json("capabilities", &capabilities::stated(listing, false));
+        .json("capabilities", &capabilities::stated(scope, listing, false));
     write_server_info(
         result.member("serverInfo"),
         &listing.server,

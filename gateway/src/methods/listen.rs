@@ -126,7 +126,10 @@ impl StreamLimiter {
             tasks,
         } = wanted(request)?;
         let listing = scope.listing()?;
-        resources.retain(|uri| call::has_resource(&listing, uri));
+        resources.retain(|uri| {
+            let source = call::resource_source(&listing, uri);
+            source.is_some_and(|source| call::notifies(&scope.gateway, &source))
+        });
         let watched = WatchedResources::new(scope.gateway.announcements(), WATCHED_MAX);
         resources
             .iter()

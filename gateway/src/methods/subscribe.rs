@@ -5,6 +5,7 @@ use super::{McpRequest, RequestScope};
 use crate::{
     announcements::TooMany,
     call,
+    catalogue::ItemSource,
     wire::{ResultWriter, RpcError, RpcMethod, raw},
 };
 
@@ -16,14 +17,33 @@ pub(super) fn answer(scope: &RequestScope, request: &McpRequest<'_>) -> Result<V
             "subscriptions are kept for a session, and this request has none",
         ));
     };
+    let source = call::resource_source(&*scope.listing()?, &uri);
+    if let Some(source) = &source
+        && !call::notifies(&scope.gateway, source)
+    {
+        client.watched().remove(&uri);
+        let (method, why) = (request.method.name(), unreported(source));
+        return Err(RpcError::undeclared(method, false, &why));
+    }
     if request.method == RpcMethod::Unsubscribe {
         client.watched().remove(&uri);
-    } else if call::has_resource(&*scope.listing()?, &uri) {
+    } else if source.is_some() {
         client.watched().add(&uri).map_err(too_many)?;
     } else {
         return Err(RpcError::unknown_resource(&uri, false));
     }
     Ok(ResultWriter::new(&request.id, 64).finish())
+}
+
+/// Says why no one reports changes of a resource.
+fn unreported(source: &ItemSource) -> String {
+    match source.target.upstream() {
+        Some(_) => format!(
+            "the server of `{}` does not declare `resources.subscribe`",
+            source.contract
+        ),
+        None => "changes of records are not reported".to_owned(),
+    }
 }
 
 pub(super) fn too_many(TooMany(most): TooMany) -> RpcError {

@@ -1,11 +1,12 @@
 //! Finds out which era a server speaks. It is asked for the modern one first, and for the legacy one after a refusal:
 //! the other way round, reference servers refuse what comes second.
 
-use std::time::Duration;
+use std::{collections::HashMap, time::Duration};
 
 use serde::{Deserialize, Deserializer};
 use serde_json::{Value, value::RawValue};
 use tokio::time::timeout;
+use weir_protocol::ProtocolVersion;
 
 use crate::{
     error::{RequestError, UpstreamFailure, UpstreamFailureKind, one_line},
@@ -21,11 +22,44 @@ pub(crate) struct HandshakeResult {
     pub(crate) about: Box<RawValue>,
 }
 
+/// The capabilities of a server that say what it does beside answering lists and calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeclaredCapabilities {
+    /// It suggests values for arguments.
+    pub completions: bool,
+    /// It notifies of changes of single resources.
+    pub subscriptions: bool,
+}
+
 impl HandshakeResult {
     pub(crate) fn is_modern(&self) -> bool {
         self.version == MODERN
     }
+
+    pub(crate) fn declared(&self) -> DeclaredCapabilities {
+        DeclaredCapabilities {
+            completions: self.declares(&["completions"]) || self.version == FIRST.as_str(),
+            subscriptions: self.declares(&["resources", "subscribe"]),
+        }
+    }
+
+    /// Returns `true` if the server declares the capability at this path, with any value but `null` and `false`.
+    pub(crate) fn declares(&self, path: &[&str]) -> bool {
+        let member = |text: Box<RawValue>, name: &str| {
+            let mut members: HashMap<String, Box<RawValue>> =
+                serde_json::from_str(text.get()).ok()?;
+            members.remove(name)
+        };
+        let capabilities = member(self.about.clone(), "capabilities");
+        let stated = path
+            .iter()
+            .fold(capabilities, |stated, name| member(stated?, name));
+        stated.is_some_and(|stated| !matches!(stated.get(), "null" | "false"))
+    }
 }
+
+/// The revision that has completions, and no capability for them.
+const FIRST: ProtocolVersion = ProtocolVersion::V2024_11_05;
 
 enum EraVerdict {
     Modern(Box<RawValue>),

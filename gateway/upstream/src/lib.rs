@@ -31,6 +31,7 @@ pub use config::{
 };
 pub use error::{RequestError, UpstreamFailure, UpstreamFailureKind, UpstreamRefusal};
 pub use guard::{end_with_reader, guard};
+pub use handshake::DeclaredCapabilities;
 pub use list::UpstreamLists;
 pub use listener::{Answering, UpstreamListener, UpstreamQuestion};
 pub use message::UpstreamProgress;

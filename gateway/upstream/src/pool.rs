@@ -24,6 +24,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use crate::{
     auth::{AccountOwner, UpstreamAuthorization},
     error::{UpstreamFailure, UpstreamFailureKind},
+    handshake::DeclaredCapabilities,
     session::UpstreamSession,
     settings::{UpstreamSettings, UpstreamTarget},
 };
@@ -75,6 +76,8 @@ pub(crate) struct UpstreamPool {
     restarts: AtomicU64,
     /// Whether the server kept nothing between requests when a session was opened last, so that all callers share one.
     stateless: AtomicBool,
+    /// What the server declared last; `None` before it was reached.
+    declared: Mutex<Option<DeclaredCapabilities>>,
     /// The owners whose sessions ended before any answer, which does not delay other owners.
     owners: Mutex<HashMap<SessionOwner, StartFailures>>,
     /// Wakes when the server says that a list changed.
@@ -150,6 +153,7 @@ impl UpstreamPool {
             trouble: Mutex::default(),
             restarts: AtomicU64::new(0),
             stateless: AtomicBool::new(false),
+            declared: Mutex::default(),
             owners: Mutex::default(),
             changed: Arc::default(),
             updated: broadcast::Sender::new(UPDATED_MAX),
@@ -269,6 +273,7 @@ impl UpstreamPool {
                     let is_stateless =
                         session.is_modern() && matches!(pool.target, UpstreamTarget::Url(_));
                     pool.stateless.store(is_stateless, Ordering::Relaxed);
+                    pool.note_declared(&session);
                     pool.follow(&session);
                     SessionOpening::Ready(Arc::new(session))
                 }
@@ -439,6 +444,15 @@ impl UpstreamPool {
             .values()
             .filter(|slot| slot.is_open())
             .count()
+    }
+
+    /// Notes what the server declares in a session, which may have been opened anew.
+    pub(crate) fn note_declared(&self, session: &UpstreamSession) {
+        *self.declared.lock() = Some(session.declared());
+    }
+
+    pub(crate) fn declared(&self) -> Option<DeclaredCapabilities> {
+        *self.declared.lock()
     }
 
     pub(crate) fn restarts(&self) -> u64 {

@@ -7,7 +7,6 @@ mod subscriptions;
 mod tasks;
 
 use std::{
-    collections::HashMap,
     future::Future,
     pin::Pin,
     sync::{
@@ -34,7 +33,7 @@ use self::{
 };
 use crate::{
     error::{RequestError, UpstreamFailure, UpstreamFailureKind},
-    handshake::{HandshakeResult, agree},
+    handshake::{DeclaredCapabilities, HandshakeResult, agree},
     inbox::{Answer, InboxCaller, ServerRequest as ServerAsked, UpstreamInbox},
     link::{REPLY_MAX, UpstreamLink},
     listener::UpstreamListener,
@@ -217,13 +216,12 @@ impl UpstreamSession {
 
     /// Returns `true` if the server declares the capability, with any value but `null` and `false`.
     pub fn advertises(&self, capability: &str) -> bool {
-        let members =
-            |text: &str| serde_json::from_str::<HashMap<String, Box<RawValue>>>(text).ok();
-        let agreed = self.agreed();
-        let capabilities =
-            members(agreed.about.get()).and_then(|mut about| about.remove("capabilities"));
-        let stated = capabilities.and_then(|stated| members(stated.get())?.remove(capability));
-        stated.is_some_and(|stated| !matches!(stated.get(), "null" | "false"))
+        self.agreed().declares(&[capability])
+    }
+
+    /// Returns what the server declares beside its lists.
+    pub(crate) fn declared(&self) -> DeclaredCapabilities {
+        self.agreed().declared()
     }
 
     /// Calls a tool and returns the raw result. It is sent once: only where the session was over before, or nothing of

@@ -24,6 +24,7 @@ use crate::{
     auth::{AccountKeeper, AccountOwner, OauthServer, UpstreamAuthorization},
     config::{UpstreamConfig, UpstreamIsolation},
     error::{RequestError, UpstreamFailure, UpstreamFailureKind, UpstreamRefusal, one_line},
+    handshake::DeclaredCapabilities,
     list::UpstreamLists,
     pool::{SessionLease, SessionOwner, SessionUnavailable, UpstreamPool},
     sandbox::KeptFiles,
@@ -494,6 +495,7 @@ impl UpstreamServer {
     pub async fn lists(&self) -> Result<(UpstreamLists, Box<RawValue>), UpstreamFailure> {
         let lease = self.listening().await?;
         let listed = lease.session.lists().await?;
+        self.pool.note_declared(&lease.session);
         lease.answered();
         Ok((listed, lease.session.about()))
     }
@@ -541,6 +543,11 @@ impl UpstreamServer {
     /// Wakes the tasks that wait for a change of a list, as if the server had reported one.
     pub fn look(&self) {
         self.pool.changed().notify_one();
+    }
+
+    /// Returns what the server declared when a session was opened last; `None` before it was reached.
+    pub fn declared(&self) -> Option<DeclaredCapabilities> {
+        self.pool.declared()
     }
 
     /// Returns the findings of the last look.
