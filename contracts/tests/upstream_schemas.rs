@@ -649,6 +649,27 @@ fn bounds_that_are_exclusive_by_a_flag_are_read_as_draft_4_has_them() {
     );
 }
 
+/// Some generators write bounds beyond doubles. They cost neither their tool nor the others of the server.
+#[test]
+fn a_bound_beyond_doubles_bounds_nothing() {
+    let number = r#"{"type": "number", "minimum": -1e400, "maximum": 1e400, "default": 1e999}"#;
+    let lists = format!(
+        r#"{{"tools": [{{"name": "t", "description": "Does it.",
+            "inputSchema": {{"type": "object", "properties": {{"n": {number}}}}}}}]}}"#
+    );
+    let (lists, _) = ServerLists::read("-", &lists).expect("lists");
+    let document = compose("-", &lists).document.pinned();
+    let upstream = UpstreamOptions {
+        name: "up",
+        contract: "up",
+        ..UpstreamOptions::default()
+    };
+    let compiled = compile(&upstream, &document).expect("a document");
+    let tool = compiled.contract.tools.first().expect("a tool");
+    let published = tool.input_schema.value();
+    assert_eq!(published["properties"]["n"], json!({ "type": "number" }));
+}
+
 /// A server decides what numbers it takes, and how they are rounded is not for us to say.
 #[test]
 fn integers_of_64_bits_are_taken_with_their_digits() {

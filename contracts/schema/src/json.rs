@@ -381,12 +381,28 @@ impl JsonWalk {
                 (None, faults)
             }
             Err(error) if error.to_string().starts_with("number out of range") => {
-                faults.push(JsonError {
+                let large = JsonError {
                     path: place,
                     message: "a number is too large".to_owned(),
                     fault: JsonFault::NumberOutOfRange,
-                });
-                (None, faults)
+                };
+                let again = Self {
+                    numbers: self.numbers,
+                    is_lenient: self.is_lenient,
+                    ..Self::reporting(self.depth_max)
+                };
+                let (value, mut faults) = match mend::clamped(text) {
+                    Some(clamped) => again.read_all(&clamped),
+                    None => (None, faults),
+                };
+                let is_same = |fault: &&mut JsonError| {
+                    (&fault.path, fault.fault) == (&large.path, large.fault)
+                };
+                match faults.iter_mut().find(is_same) {
+                    Some(fault) => *fault = large,
+                    None => faults.push(large),
+                }
+                (value, faults)
             }
             Err(error) => {
                 faults.push(syntax(place, error.to_string()));
@@ -525,7 +541,8 @@ impl<'de> Visitor<'de> for JsonSeed<'_> {
         if !value.is_finite() {
             self.walk
                 .fault(JsonFault::NumberOutOfRange, "a number is not finite")?;
-            return Ok(Value::Null);
+            let nearest = value.clamp(f64::MIN, f64::MAX);
+            return Ok(Number::from_f64(nearest).map_or(Value::Null, Value::Number));
         }
         if value.fract() == 0.0 && value.abs() > INTEGER_MAX as f64 {
             self.walk.has_large_double.set(true);
@@ -744,6 +761,14 @@ mod tests {
         let (value, faults) = read_all(r#"{"a":1,"a":2,"b":9007199254740993,"c":true}"#);
         assert_eq!(faults.len(), 2);
         assert_eq!(value.expect("read")["a"], 2);
+        let (value, faults) = read_all(r#"{"a":[-1e400,1e999],"b":9007199254740993,"c":"1e400"}"#);
+        assert_eq!(
+            value.expect("read")["a"],
+            serde_json::json!([f64::MIN, f64::MAX])
+        );
+        let places: Vec<_> = faults.iter().map(|fault| &*fault.path).collect();
+        assert_eq!(places, ["/a/0", "/a/1", "/b"]);
+        assert_eq!(faults[0].message, "a number is too large");
     }
 
     #[test]

@@ -147,7 +147,7 @@ fn options() -> serde_saphyr::Options {
         underscored_numbers_as_strings: true,
         strict_booleans: true,
         reject_unsupported_tags: true,
-        non_finite_float_policy: serde_saphyr::options::NonFiniteFloatPolicy::Reject,
+        non_finite_float_policy: serde_saphyr::options::NonFiniteFloatPolicy::PassThrough,
         with_snippet: false,
     }
 }

@@ -2,6 +2,8 @@
 
 /// Digits of the largest integer of 64 bits.
 const DIGITS_MIN: usize = 19;
+/// The largest double.
+const LARGEST: &str = "1.7976931348623157e308";
 
 /// Returns `true` if an integer is written with all its digits and takes more than 64 bits.
 pub(super) fn has_long_integer(text: &str) -> bool {
@@ -41,9 +43,31 @@ pub(super) fn marked(text: &str) -> Option<String> {
     Some(out)
 }
 
+/// Writes numbers that are too large for a double as the largest one; `None` if there are none.
+pub(super) fn clamped(text: &str) -> Option<String> {
+    let mut out = String::with_capacity(text.len() + 16);
+    let mut is_clamped = false;
+    for token in LenientTokenizer(text) {
+        match token {
+            LenientToken::Number(number) if is_infinite(number) => {
+                out.push_str(if number.starts_with('-') { "-" } else { "" });
+                out.push_str(LARGEST);
+                is_clamped = true;
+            }
+            LenientToken::String(text) | LenientToken::Number(text) | LenientToken::Other(text) => {
+                out.push_str(text)
+            }
+        }
+    }
+    is_clamped.then_some(out)
+}
+
+fn is_infinite(number: &str) -> bool {
+    number.parse::<f64>().is_ok_and(f64::is_infinite)
+}
+
 /// Writes numbers that are not finite as null, and lone surrogates as U+FFFD; `None` if there are none.
 pub(super) fn mended(text: &str) -> Option<String> {
-    let is_infinite = |number: &str| number.parse::<f64>().is_ok_and(f64::is_infinite);
     let mut out = String::with_capacity(text.len());
     let mut is_mended = false;
     for token in LenientTokenizer(text) {
