@@ -3,6 +3,10 @@
 use std::{fmt::Write as _, process::Command, sync::atomic::Ordering, time::Duration};
 
 use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+};
 use weir_tests::{
     House, Legacy, Modern,
     client::{self, Events},
@@ -296,6 +300,37 @@ async fn a_modern_caller_who_leaves_cancels_a_read() {
         gateway.log().contains("\"outcome\":\"cancelled\"")
     })
     .await;
+}
+
+/// Some clients close their side behind the request and read the answer, such as `nc -N` and `socat`. One that has gone looks
+/// the same, so that only answers that come at once are sent.
+#[tokio::test]
+async fn a_caller_who_has_nothing_more_to_send_gets_the_answer() {
+    let web = Web::start().await;
+    let house = house(&web.base);
+    let gateway = house.serve();
+    let address = gateway.base.strip_prefix("http://").expect("an address");
+    let arguments = json!({"id": "slow-100"});
+    let params = json!({"name": "get_item", "arguments": arguments});
+    let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
+    for (path, body) in [("/mcp", call), ("/rest/items/get_item", arguments)] {
+        let body = body.to_string();
+        for version in ["1.1", "1.0"] {
+            let request = format!(
+                "POST {path} HTTP/{version}\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+                body.len()
+            );
+            until("the answer comes", async || {
+                let mut stream = TcpStream::connect(address).await.expect("connected");
+                stream.write_all(request.as_bytes()).await.expect("sent");
+                stream.shutdown().await.expect("half closed");
+                let mut answer = String::new();
+                stream.read_to_string(&mut answer).await.expect("an end");
+                answer.contains(" 200 OK\r\n")
+            })
+            .await;
+        }
+    }
 }
 
 /// In the legacy era the session owns the call; a broken connection is only a broken connection.

@@ -2,6 +2,7 @@
 
 mod files;
 mod seats;
+mod stream;
 
 use std::{
     convert::Infallible,
@@ -27,7 +28,10 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 pub(crate) use self::files::connections_within_limit;
-use self::seats::{ConnectionSeat, SeatTable};
+use self::{
+    seats::{ConnectionSeat, SeatTable},
+    stream::ClientStream,
+};
 use crate::telemetry::{GatewayMetrics, metrics::LossReason};
 
 /// The bound on the head of a request, and on the bytes that are read ahead on a connection.
@@ -217,7 +221,10 @@ async fn connection(
         .timer(HeadTimer::new(seat.clone(), first_head_max))
         .header_read_timeout(IDLE_MAX)
         .max_buf_size(HEAD_MAX_BYTES)
-        .serve_connection(TokioIo::new(stream), service);
+        .serve_connection(
+            TokioIo::new(ClientStream::new(stream, seat.clone())),
+            service,
+        );
     let mut connection = pin!(connection);
     tokio::select! {
         biased;

@@ -101,6 +101,11 @@ impl ConnectionSeat {
         self.closed.cancelled().await;
     }
 
+    /// Returns `true` while a request is answered that has come whole.
+    pub(super) fn is_answering(&self) -> bool {
+        !self.is_waiting() && !self.is_sending.load(Ordering::Relaxed)
+    }
+
     fn is_waiting(&self) -> bool {
         self.is_waiting.load(Ordering::Relaxed)
     }
