@@ -3,8 +3,9 @@
 //!
 //! Every secret that a configuration resolves is learned here ([`learn`]), and every text of others is masked here before it
 //! leaves ([`mask`], [`masked`]). A secret is found as it is, with escapes of JSON, of URLs or of HTML, several layers of them
-//! included, in hexadecimal digits, and inside base64, in one line or more. Values that are as short as words are not secrets here
-//! ([`is_long_enough`]).
+//! included, in hexadecimal digits, and inside base64, in one line or more. All but very long ones are also found in letters of one
+//! case, in digits with separators, and inside base64 that holds them escaped or encoded. Values that are as short as words are
+//! not secrets here ([`is_long_enough`]).
 
 mod units;
 
@@ -23,6 +24,7 @@ use base64::{
 };
 use memchr::{memchr, memchr_iter};
 use parking_lot::RwLock;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use self::units::{UnitScanner, ends_line, unescaped, without_return};
 
@@ -35,6 +37,16 @@ const SECRETS_MAX: usize = 1_024;
 const LAYERS_MAX: usize = 3;
 /// The shortest value of a reference that is a secret without being named like one.
 const UNNAMED_LENGTH_MIN: usize = 16;
+/// The longest secret that is looked for in its rare forms, which take many times its length of memory.
+const RARE_FORMS_LENGTH_MAX: usize = 256;
+/// Separators of the bytes in a dump of hexadecimal digits.
+const DUMP_SEPARATORS: [&str; 3] = [":", " ", "-"];
+/// Characters that a URL escapes wherever they are.
+const ESCAPED_IN_URLS: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~');
 /// Words of a header's or a variable's name that say that its value is a secret.
 const SECRET_WORDS: [&str; 17] = [
     "apikey",
@@ -278,31 +290,67 @@ fn basic(value: &str) -> Option<String> {
 }
 
 /// Returns the forms in which a secret is found: as it is, in hexadecimal digits, as a form of the web writes its blanks, and
-/// inside base64, where its first byte is the first, second or third of a group. Characters that its neighbours decide are
-/// left out.
+/// inside base64.
 fn forms(secret: &str) -> Vec<String> {
-    let digits = secret.bytes().flat_map(|byte| [byte >> 4, byte & 15]);
-    let digits = digits.filter_map(|digit| char::from_digit(digit.into(), 16));
-    let lower: String = digits.collect();
+    let lower: String = secret.bytes().map(hex).collect();
     let upper = lower.to_ascii_uppercase();
     let mut forms = vec![secret.to_owned(), lower, upper];
     if secret.contains(' ') {
         forms.push(secret.replace(' ', "+"));
     }
+    forms.extend(inside_base64(secret));
+    if secret.len() <= RARE_FORMS_LENGTH_MAX {
+        forms.extend(rare_forms(secret));
+    }
+    forms
+}
+
+/// Returns the forms that few services write.
+fn rare_forms(secret: &str) -> Vec<String> {
+    let mut forms = Vec::new();
+    let bytes: Vec<String> = secret.bytes().map(hex).collect();
+    for separator in DUMP_SEPARATORS {
+        let dump = bytes.join(separator);
+        forms.extend([dump.to_ascii_uppercase(), dump]);
+    }
+    // A shorter one, or one of letters alone, may be written in another case without being meant.
+    if secret.len() >= UNNAMED_LENGTH_MIN && secret.bytes().any(|byte| byte.is_ascii_digit()) {
+        forms.extend([secret.to_ascii_lowercase(), secret.to_ascii_uppercase()]);
+    }
+    let json = serde_json::Value::from(secret).to_string();
+    let json = json[1..json.len() - 1].to_owned();
+    let url = utf8_percent_encode(secret, ESCAPED_IN_URLS).to_string();
+    for escaped in [json, url] {
+        if escaped != secret {
+            forms.extend(inside_base64(&escaped));
+        }
+    }
+    for encoded in inside_base64(secret) {
+        forms.extend(inside_base64(&encoded));
+    }
+    forms
+}
+
+fn hex(byte: u8) -> String {
+    format!("{byte:02x}")
+}
+
+/// Returns what stands for a text inside base64, where its first byte is the first, second or third of a group. Characters
+/// that its neighbours decide are left out.
+fn inside_base64(text: &str) -> Vec<String> {
+    let mut found = Vec::new();
     for before in 0..3 {
-        let bytes = [&[0; 2][..before], secret.as_bytes()].concat();
+        let bytes = [&[0; 2][..before], text.as_bytes()].concat();
         let (start, end) = ((before * 8).div_ceil(6), bytes.len() * 8 / 6);
         for encoded in [
             BASE64_STANDARD_NO_PAD.encode(&bytes),
             BASE64_URL_SAFE_NO_PAD.encode(&bytes),
         ] {
-            let core = &encoded[start..end];
-            if !forms.iter().any(|form| form == core) {
-                forms.push(core.to_owned());
-            }
+            found.push(encoded[start..end].to_owned());
         }
     }
-    forms
+    found.dedup();
+    found
 }
 
 impl SecretMask {
@@ -439,7 +487,8 @@ mod tests {
             .encode_utf16()
             .map(|unit| format!("\\u{unit:04x}"))
             .collect();
-        let hex: String = SECRET.bytes().map(|byte| format!("{byte:02x}")).collect();
+        let dump: Vec<String> = SECRET.bytes().map(hex).collect();
+        let hex = dump.concat();
         let forms = [
             SECRET.to_owned(),
             in_json.to_owned(),
@@ -456,6 +505,9 @@ mod tests {
             SECRET.replace('"', "%26quot%3B"),
             hex.to_ascii_uppercase(),
             hex,
+            dump.join(":"),
+            dump.join(" ").to_ascii_uppercase(),
+            SECRET.to_ascii_uppercase(),
             twice.trim_matches('"').to_owned(),
         ];
         for form in forms {
@@ -476,6 +528,24 @@ mod tests {
                     masked.contains(MASK) && masked.len() < 12,
                     "{encoded}: {masked}"
                 );
+            }
+        }
+    }
+
+    #[test]
+    fn a_secret_is_found_in_base64_of_its_escapes_and_of_base64() {
+        const SECRET: &str = "sk/live+7f=\"\\q&1";
+        let json = serde_json::json!({ "Authorization": SECRET }).to_string();
+        let url = format!("q={}", utf8_percent_encode(SECRET, ESCAPED_IN_URLS));
+        let basic = format!(
+            "auth:{}",
+            BASE64_STANDARD_NO_PAD.encode(format!("me:{SECRET}"))
+        );
+        for plain in [json, url, basic] {
+            for before in ["", "u", "me"] {
+                let encoded = BASE64_STANDARD_NO_PAD.encode(format!("{before}{plain}"));
+                let masked = masked_by(&[SECRET], &encoded);
+                assert!(masked.contains(MASK), "{before}{plain}: {masked}");
             }
         }
     }
