@@ -5,6 +5,7 @@ mod drawings;
 mod error_cells;
 mod extent;
 mod formulas;
+mod number_format;
 mod tidied;
 mod time;
 mod unknown_errors;
@@ -31,6 +32,7 @@ use unknown_errors::UnknownErrors;
 pub(crate) use time::as_published_before;
 
 use formulas::UncomputedFormulas;
+use number_format::shown_value;
 
 /// The ending of a date without a time: workbooks know only points in time.
 pub(crate) const MIDNIGHT: &str = " 00:00:00";
@@ -343,11 +345,10 @@ fn cells(
             }
             DataRef::DateTime(days) => {
                 let style = reader.styles().get(style);
-                let format = style.and_then(|style| style.number_format.as_ref());
-                let format = format.map(|format| {
-                    time::code_of(format.format_id, &format.format_code, days.as_f64())
-                });
-                time::from_days(*days, format, from_1904)
+                shown_value(days.as_f64(), Some(*days), style, from_1904)
+            }
+            DataRef::Float(number) => {
+                shown_value(*number, None, reader.styles().get(style), from_1904)
             }
             value => Data::from(value.clone()),
         };

@@ -606,6 +606,43 @@ fn times_in_formats_of_east_asia_are_times() {
     );
 }
 
+/// The first section of a format decided for all numbers: a small one was a day of 1900, and a date behind it a number.
+#[test]
+fn the_section_of_a_format_that_shows_a_number_decides() {
+    let formats = [
+        "[&gt;100]yyyy-mm-dd;General",
+        "[&lt;100]General;[$-409]yyyy-mm-dd",
+        "[&lt;1]h:mm;[h]:mm",
+        "[&gt;100]yyyy-mm-dd;General",
+    ];
+    let text = |text: &str| format!(r#"<c t="inlineStr"><is><t>{text}</t></is></c>"#);
+    let row = |numbers: [f64; 4]| {
+        let cell = |(at, number): (usize, &f64)| format!(r#"<c s="{at}"><v>{number}</v></c>"#);
+        let cells: String = numbers.iter().enumerate().map(cell).collect();
+        format!("<row>{cells}</row>")
+    };
+    let header = ["a", "b", "c", "d"].map(text).concat();
+    let rows = format!(
+        "<row>{header}</row>{}{}",
+        row([45000.0, 45000.0, 0.375, 5.0]),
+        row([45001.0, 45001.0, 1.5, 7.0])
+    );
+    let (mut codes, mut styles) = (String::new(), String::new());
+    for (id, code) in (200..).zip(formats) {
+        codes += &format!(r#"<numFmt numFmtId="{id}" formatCode="{code}"/>"#);
+        styles += &format!(r#"<xf numFmtId="{id}" applyNumberFormat="1"/>"#);
+    }
+    let styles = format!(
+        r#"<styleSheet><numFmts count="4">{codes}</numFmts><cellXfs count="4">{styles}</cellXfs></styleSheet>"#
+    );
+    let (types, records) = read("x.xlsx", &styled_workbook(&[rows], &styles)).expect("a table");
+    assert_eq!(types, "a:date b:date c:string d:integer");
+    assert_eq!(
+        records,
+        r#"[{"a":"2023-03-15","b":"2023-03-15","c":"09:00:00","d":5},{"a":"2023-03-16","b":"2023-03-16","c":"36:00:00","d":7}]"#
+    );
+}
+
 /// Pictures and shapes that are anchored to a cell are within it, and their words were read as words of the cell.
 #[test]
 fn words_of_drawings_are_not_words_of_their_cell() {
