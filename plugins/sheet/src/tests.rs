@@ -1105,6 +1105,30 @@ fn a_record_is_found_while_another_program_writes() {
     }
 }
 
+/// A program that saves in place empties the file first. A change failed because of the half that it found.
+#[test]
+fn a_change_waits_for_a_save_in_place() {
+    for half in ["", "id", "id,n\n", "id,n\n1,a\n", "id,n\n1,\"a"] {
+        let (sheet, _) = open("id,n\n1,a\n2,b\n");
+        files::put("data", "x.csv", half);
+        let mut is_first = true;
+        files::before_replace(move || {
+            if std::mem::take(&mut is_first) {
+                files::put("data", "x.csv", "id,n\n1,a\n2,b\n3,saved\n");
+            }
+        });
+        let change = update(json!({"id": 2}), json!({"n": "z"}));
+        sheet.write(&change).expect(half);
+        assert_eq!(content(), "id,n\n1,a\n2,z\n3,saved\n", "{half:?}");
+    }
+    // A file that stays as it is is judged as it is.
+    let (sheet, _) = open("id,n\n1,a\n2,b\n");
+    files::put("data", "x.csv", "");
+    let error = sheet.write(&create(json!({"n": "c"}))).unwrap_err();
+    assert!(error.is("source_changed"), "{error}");
+    assert_eq!(content(), "");
+}
+
 #[test]
 fn two_writers_lose_no_row() {
     let (sheet, _) = open("id,n\n1,a\n");

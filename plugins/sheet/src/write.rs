@@ -25,6 +25,10 @@ use crate::table::OwnedRow;
 /// The number of times that another writer may come first before a change gives up. Of eight agents that write at once each
 /// comes first in one of eight attempts: one would give up in a million.
 const ATTEMPTS: usize = 100;
+/// The number of times that a change which fails waits for a program that may be saving the file.
+const SAVES_AWAITED: usize = 3;
+/// The version of no file.
+const NO_VERSION: &str = "";
 /// The bound on files whose old and new content are both in memory.
 const WHOLE_BYTES_MAX: u64 = 16 << 20;
 
@@ -43,6 +47,7 @@ pub(crate) fn write(
         return Err(Error::unsupported(format!("{reason}.")));
     }
     let edit = SheetEdit::new(shape, zone, change)?;
+    let mut saves_awaited = 0;
     cache::make_room(cache::BYTES_MAX);
     for _ in 0..ATTEMPTS {
         let info = stat(settings)?;
@@ -65,6 +70,14 @@ pub(crate) fn write(
         let (changed, record) = match planned {
             // What failed may have failed of another program's change: the record may be in another place by now.
             Err(_) if stat(settings)?.version != info.version => continue,
+            Err(error) if saves_awaited < SAVES_AWAITED && is_about_content(&error) => {
+                saves_awaited += 1;
+                wait_for_save(settings);
+                if stat(settings)?.version != info.version {
+                    continue;
+                }
+                return Err(error);
+            }
             planned => planned?,
         };
         check_bounds(&info, &changed)?;
@@ -100,6 +113,26 @@ pub(crate) fn write(
         "Others change the file faster than this change can be made; nothing was written.",
     )
     .retry_after_ms(1_000))
+}
+
+/// Returns `true` for an error that half a file can be the reason of.
+fn is_about_content(error: &Error) -> bool {
+    let codes = [
+        "source_changed",
+        "not_found",
+        "conflict",
+        "ambiguous",
+        "upstream_error",
+    ];
+    codes.into_iter().any(|code| error.is(code))
+}
+
+/// Waits while another program saves the file: one that saves in place empties it first, and may write it in several steps.
+fn wait_for_save(settings: &SheetSettings) {
+    let (root, path) = (&settings.connection, &settings.path);
+    // A replacement waits for such a program before it looks at the version, which is not this one: nothing is replaced.
+    let refused = files::replace_parts(root, path, NO_VERSION, &[]);
+    debug_assert!(refused.is_err(), "no file has this version");
 }
 
 /// Refuses a change after which the file could not be read any more.

@@ -110,6 +110,15 @@ fn swap(folder: &Dir, name: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// Returns `true` if another program is known to have the file open for writing.
+pub(super) fn has_writer(folder: &Dir, name: &Path) -> bool {
+    let Ok(file) = open_itself(folder, name) else {
+        return false;
+    };
+    let file = file.into_std();
+    matches!(FileLease::take(&file), LeaseAnswer::Writers)
+}
+
 /// Waits while another program has the file open for writing. The lease tells of those that come later.
 fn wait_for_writers(old: &std::fs::File) -> Option<FileLease<'_>> {
     let begin = Instant::now();

@@ -42,6 +42,11 @@ const LOCK_WAIT_MAX: Duration = Duration::from_secs(5);
 const QUIET_AFTER: Duration = Duration::from_millis(100);
 /// The longest wait for a file that changes again and again.
 const QUIET_WAIT_MAX: Duration = Duration::from_secs(1);
+/// A program that has the file open for writing, and wrote to it so recently, is still saving it.
+const STEP_MAX: Duration = Duration::from_secs(1);
+/// The longest wait for such a program.
+const SAVE_WAIT_MAX: Duration = Duration::from_secs(3);
+const SAVE_LOOK_EVERY: Duration = Duration::from_millis(10);
 
 pub(super) fn replace(
     root: &OpenRoot,
@@ -124,17 +129,24 @@ fn changed() -> ConnectionError {
     )
 }
 
-/// Waits while another program has just changed the file.
+/// Waits while another program has just changed the file, or is still saving it.
 fn wait_until_quiet(folder: &Dir, name: &Path) {
     let begin = Instant::now();
-    while begin.elapsed() < QUIET_WAIT_MAX {
-        let Some(stamp) = exchange::stamp(folder, name).filter(|stamp| !stamp.is_own()) else {
+    loop {
+        let stamp = exchange::stamp(folder, name).filter(|stamp| !stamp.is_own());
+        let Some(age) = stamp.and_then(|stamp| stamp.age()) else {
             return;
         };
-        match stamp.age().and_then(|age| QUIET_AFTER.checked_sub(age)) {
-            Some(left) => thread::sleep(left.max(Duration::from_millis(1))),
+        let is_saved = age < STEP_MAX && exchange::has_writer(folder, name);
+        let (pause, wait_max) = match QUIET_AFTER.checked_sub(age) {
+            _ if is_saved => (SAVE_LOOK_EVERY, SAVE_WAIT_MAX),
+            Some(left) => (left.max(Duration::from_millis(1)), QUIET_WAIT_MAX),
             None => return,
+        };
+        if begin.elapsed() >= wait_max {
+            return;
         }
+        thread::sleep(pause);
     }
 }
 
