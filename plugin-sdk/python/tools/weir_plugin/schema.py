@@ -9,12 +9,12 @@ import inspect
 import json
 import pathlib
 import re
-import sys
 import types
 import typing
 
 from . import markers
 from .docs import Docs
+from .instead import instead
 from .markers import Alias, Metavar, Positional
 
 _MISSING = inspect.Parameter.empty
@@ -50,7 +50,7 @@ def markers_of(hint):
 
 def _named(hint):
     """What a name or markers are for; any other type as it is."""
-    if typing.get_origin(hint) is typing.Annotated:
+    if typing.get_origin(hint) in (typing.Annotated, typing.Final):
         return typing.get_args(hint)[0]
     if isinstance(hint, typing.NewType):
         return hint.__supertype__
@@ -123,6 +123,35 @@ def _is_path(hint):
 def _is_uuid(hint):
     """Whether it is `uuid.UUID`, without importing it."""
     return inspect.isclass(hint) and (hint.__module__, hint.__name__) == ("uuid", "UUID")
+
+
+def _is_flag(hint):
+    return inspect.isclass(hint) and issubclass(hint, enum.Flag)
+
+
+def _all_flags(hint):
+    """The value in which all members of a `Flag` are combined."""
+    combined = 0
+    for member in hint:
+        combined |= member.value
+    return combined
+
+
+def _is_scalar(hint):
+    """Whether a value of the type is one of JSON without others inside it."""
+    kinds = (str, bytes, int, float, bool, datetime.date, datetime.time, enum.Enum, pathlib.PurePath)
+    return typing.get_origin(hint) is typing.Literal or _is_uuid(hint) or inspect.isclass(hint) and issubclass(hint, kinds)
+
+
+def _unhashable(hint):
+    """The name of a type whose values a set of Python does not take; None if it takes them."""
+    hint = bare(present(hint))
+    kind, arguments = typing.get_origin(hint) or hint, typing.get_args(hint)
+    if _is_union(hint) or kind is tuple:
+        return next(filter(None, (_unhashable(each) for each in arguments if each is not ...)), None)
+    # What is read for a sequence is a list, and for a mapping a dict.
+    is_other = kind in (collections.abc.Sequence, collections.abc.Mapping) or inspect.isclass(kind) and kind.__hash__ is None
+    return kind.__name__ if is_other else None
 
 
 class Invalid(ValueError):
@@ -236,20 +265,23 @@ class Writer:
         if origin in (list, collections.abc.Sequence):
             return self._items({"type": "array"}, arguments[0])
         if origin in (set, frozenset):
+            if unhashable := _unhashable(arguments[0]):
+                raise TypeError(f"`{unhashable}` cannot be in a set of Python: write `list` in place of `{origin.__name__}`")
             return {**self._items({"type": "array"}, arguments[0]), "uniqueItems": True}
         if origin is tuple:
             if len(arguments) == 2 and arguments[1] is ...:
                 return self._items({"type": "array"}, arguments[0])
             count = len(arguments)
-            return {"type": "array", "prefixItems": [self.of(each) for each in arguments], "minItems": count, "maxItems": count}
+            # A schema may not have an empty list of schemas.
+            places = {"prefixItems": [self.of(each) for each in arguments]} if arguments else {}
+            return {"type": "array", **places, "minItems": count, "maxItems": count}
         if origin in (dict, collections.abc.Mapping):
             schema = {"type": "object"}
-            is_choice = inspect.isclass(arguments[0]) and issubclass(arguments[0], enum.Enum)
-            names = self.of(arguments[0]) if is_choice or arguments[0] is str else {}
-            if is_choice:
-                schema["propertyNames"] = names
+            names = self.of(arguments[0]) if _is_scalar(bare(arguments[0])) else {}
             if names.get("type") != "string":
                 raise TypeError(f"the keys of `{hint}` are not texts: a JSON object has only such keys")
+            if names != {"type": "string"}:
+                schema["propertyNames"] = names
             values = self._nullable(arguments[1])
             return {**schema, "additionalProperties": values} if values else schema
         if origin is typing.Literal:
@@ -259,6 +291,9 @@ class Writer:
             if type(None) not in arguments:
                 return {"anyOf": arms}
             return _or_null(arms[0]) if len(arms) == 1 else {"anyOf": [*arms, {"type": "null"}]}
+        if _is_flag(hint) and _all_flags(hint):
+            # Members may be combined, and 0 is none of them.
+            return {"type": "integer", "minimum": 0, "maximum": _all_flags(hint)}
         if inspect.isclass(hint) and issubclass(hint, enum.Enum):
             return self._choices([member.value for member in hint], hint)
         if _is_model(hint):
@@ -269,7 +304,7 @@ class Writer:
             raise TypeError(f"`{hint.__name__}` is a variable: write the type that it has here, as `str`")
         if isinstance(hint, typing.ForwardRef):
             raise TypeError(f"`{hint.__forward_arg__}` is inside itself, as a dataclass or a TypedDict alone can be: write `Any` in its place")
-        raise TypeError(f"`{getattr(hint, '__name__', hint)}` has no schema; {_instead(hint)}")
+        raise TypeError(f"`{getattr(hint, '__name__', hint)}` has no schema; {instead(hint)}")
 
     def _items(self, schema, items):
         inner = self._nullable(items)
@@ -447,32 +482,6 @@ def _object(properties, required):
     return written
 
 
-# What to write in place of a type without a schema, by its name.
-_INSTEAD = {
-    "Decimal": "write `str`, which keeps every digit, and make the `Decimal` of it",
-    "timedelta": "write a number whose name has its unit, as `wait_seconds: float`",
-    "OrderedDict defaultdict Counter MutableMapping": "write `dict[str, int]`",
-    "AsyncGenerator AsyncIterable AsyncIterator Collection Generator Iterable Iterator MutableSequence deque": "write `list[str]`",
-    "AbstractSet MutableSet Set": "write `set[str]`",
-    "complex": "write `tuple[float, float]`",
-    "bytearray memoryview": "write `bytes`",
-    "IPv4Address IPv6Address LiteralString Pattern ZoneInfo": "write `str`",
-    "Callable Coroutine Future type": "an agent sends JSON: write the value that comes of it",
-    "Never NoReturn": "write `None`",
-    "Self TypeVarTuple Unpack": "write the type itself",
-}
-
-
-def _instead(hint):
-    name = getattr(hint, "__name__", None) or getattr(hint, "_name", None) or str(hint)
-    for names, words in _INSTEAD.items():
-        if name in names.split():
-            return words
-    if inspect.isclass(hint) and hint.__module__ not in sys.stdlib_module_names:
-        return "write a dataclass in its place, with a type for each field"
-    return "use str, int, float, bool, a list, set, tuple or dict of these, an Enum, a Literal, a dataclass, a TypedDict, a date or a pydantic model"
-
-
 def _or_null(schema):
     if isinstance(schema.get("type"), str) and "enum" not in schema:
         return {**schema, "type": [schema["type"], "null"]}
@@ -530,6 +539,8 @@ def read(hint, value):
         return tuple(read(kind, each) for kind, each in zip(kinds, value))
     if origin in (dict, collections.abc.Mapping):
         return {read(arguments[0], key): read(arguments[1], each) for key, each in value.items()}
+    if _is_flag(hint):
+        return _read_flags(hint, int(value))
     if inspect.isclass(hint) and issubclass(hint, enum.Enum):
         return hint(value)
     if _is_model(hint):
@@ -547,6 +558,12 @@ def read(hint, value):
                 given[field.name] = None
         return _read_record(kind, given)
     return value
+
+
+def _read_flags(kind, value):
+    if value & ~_all_flags(kind):
+        raise Invalid(f"`{kind.__name__}` has no members that make {value}")
+    return kind(value)
 
 
 def _read_text(reader, value, fault):
@@ -602,7 +619,7 @@ def _is_kind(hint, value, is_closed):
         return isinstance(value, int) or isinstance(value, float) and value.is_integer()
     if kind is float:
         return isinstance(value, (int, float))
-    if kind is tuple and arguments and arguments[1:] != (...,):
+    if typing.get_origin(hint) is tuple and arguments[1:] != (...,):
         return (isinstance(value, list) and len(value) == len(arguments)
                 and all(_is_kind(of, each, is_closed) for of, each in zip(arguments, value)))
     if kind in (list, tuple, set, frozenset, collections.abc.Sequence):
@@ -611,6 +628,8 @@ def _is_kind(hint, value, is_closed):
         return isinstance(value, dict) and all(_is_kind(of, each, is_closed) for of in arguments[1:] for each in value.values())
     if _is_model(kind):
         return isinstance(value, dict)
+    if _is_flag(kind):
+        return isinstance(value, int)
     if inspect.isclass(kind) and issubclass(kind, enum.Enum):
         return any(value == member.value for member in kind)
     if kind in (str, bytes, datetime.datetime, datetime.date, datetime.time) or _is_path(kind) or _is_uuid(kind):
