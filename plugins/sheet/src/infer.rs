@@ -372,8 +372,8 @@ fn classify_number(cell: &str) -> Option<CellClass> {
         (None, None) => Some(CellClass::LongInteger),
         (None, Some(_)) => None,
         (Some(fraction), None) if is_digits(fraction) => {
-            let short = whole.len() + fraction.len() <= NUMBER_DIGITS_MAX;
-            Some(if short {
+            let (whole_digits, fraction_digits) = significant_digits(whole.len(), whole, fraction);
+            Some(if whole_digits + fraction_digits <= NUMBER_DIGITS_MAX {
                 CellClass::Number
             } else {
                 CellClass::LongNumber
@@ -385,6 +385,19 @@ fn classify_number(cell: &str) -> Option<CellClass> {
                 .then_some(CellClass::Number)
         }
         _ => None,
+    }
+}
+
+/// Returns the numbers of digits before and behind the point. Zeros before the first other digit say only how large the number is,
+/// so that a third has as many digits as a third of ten. `whole_digits` is the number of digits in `whole`, which may have marks.
+pub(crate) fn significant_digits(
+    whole_digits: usize,
+    whole: &str,
+    fraction: &str,
+) -> (usize, usize) {
+    match whole {
+        "0" => (0, fraction.trim_start_matches('0').len()),
+        _ => (whole_digits, fraction.len()),
     }
 }
 
@@ -480,6 +493,10 @@ mod tests {
             (vec!["123456789012345", "1"], Type::Decimal),
             (vec!["9007199254740993", "0.5"], Type::Decimal),
             (vec!["0.1234567890123456"], Type::Decimal),
+            (vec!["0.333333333333333", "3.33333333333333"], Type::Number),
+            (vec!["-0.00123456789012345", "12"], Type::Number),
+            (vec!["1.000000000000001"], Type::Decimal),
+            (vec!["0.5000000000000000"], Type::Decimal),
             (vec!["1.5e-7", "2"], Type::Number),
             (vec!["1E5"], Type::String),
             (vec!["1,5"], Type::String),

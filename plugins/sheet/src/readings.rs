@@ -4,7 +4,7 @@
 use weir_plugin_sdk::Type;
 use weir_plugin_sdk::shape::{Reading, TextFormat};
 
-use crate::infer::{INTEGER_DIGITS_MAX, NUMBER_DIGITS_MAX};
+use crate::infer::{INTEGER_DIGITS_MAX, NUMBER_DIGITS_MAX, significant_digits};
 
 /// The readings that all cells of one column allow so far.
 #[derive(Clone, Debug)]
@@ -215,8 +215,10 @@ impl NumberReading {
             self.grouping_used = whole.chars().find(|mark| self.is_grouping(*mark));
         }
         self.uses_decimal |= fraction.is_some();
-        self.whole_digits = self.whole_digits.max(digits);
-        self.fraction_digits = self.fraction_digits.max(fraction.map_or(0, str::len));
+        let (whole_digits, fraction_digits) =
+            significant_digits(digits, whole, fraction.unwrap_or_default());
+        self.whole_digits = self.whole_digits.max(whole_digits);
+        self.fraction_digits = self.fraction_digits.max(fraction_digits);
         true
     }
 
@@ -438,6 +440,7 @@ mod tests {
         for (cells, expected) in [
             (&["1.234,50", "12,5", "-7"][..], "number , ."),
             (&["12,5", "3,75"], "number ,"),
+            (&["0,333333333333333"], "number ,"),
             (&["1,234.50"], "number ,"),
             (&["1.234.567", "5"], "integer ."),
             (&["1.234.567", "123456789012345"], "decimal ."),
