@@ -78,8 +78,9 @@ const typed = (type, what) => {
 };
 
 const isAnything = (type) => Object.keys(type.schema).length === 0;
-/** Null is a value of `anything()` as any other, with a description too. */
-const holdsNull = ({ optional, schema }) => !optional && schema.type === undefined && schema.anyOf === undefined;
+/** Null is a value of `anything()` as any other, with a description too, and of an `anyOf` with an optional alternative. */
+const holdsNull = ({ optional, schema }) => !optional && takesNull(schema);
+const takesNull = ({ type, anyOf }) => (type === undefined ? anyOf?.some(takesNull) ?? true : [type].flat().includes("null"));
 
 /** Inside a list, a map or an alternative an optional value may be null. */
 const inner = (type) => {
@@ -123,7 +124,8 @@ const within = (type, given, change) => {
 const fill = (given, fields) => {
   for (const [name, type] of Object.entries(fields)) {
     // Every object has a `constructor` that is not its own.
-    if (!Object.hasOwn(given, name) || given[name] === null) given[name] = type.default ?? null;
+    const isLeftOut = !Object.hasOwn(given, name) || (given[name] === null && !holdsNull(type));
+    if (isLeftOut) given[name] = type.default ?? null;
   }
 };
 
