@@ -7,6 +7,7 @@ mod extent;
 mod formulas;
 mod number_format;
 mod tidied;
+mod tidied_xlsx;
 mod time;
 mod unknown_errors;
 
@@ -85,7 +86,6 @@ fn check_container(bytes: &[u8]) -> Result<(), Error> {
 
 pub(crate) fn load(settings: &SheetSettings, info: &Info) -> Result<SheetTable, Error> {
     let bytes = read_bytes(settings, info)?;
-    let file = Cursor::new(&bytes[..]);
     let mut buffer = Vec::new();
     let (range, mut notes) = match settings.format {
         SheetFormat::Workbook("ODS") => {
@@ -102,7 +102,7 @@ pub(crate) fn load(settings: &SheetSettings, info: &Info) -> Result<SheetTable, 
             (range, notes)
         }
         _ => {
-            let mut workbook: Xlsx<_> = Xlsx::new(file).map_err(|error| broken("XLSX", &error))?;
+            let mut workbook = tidied_xlsx::open(&bytes, &mut buffer)?;
             let sheets = workbook.sheets_metadata().to_vec();
             let mut uncomputed = None;
             let (range, mut notes) = choose_sheet(&sheets, settings, |name| {
@@ -125,7 +125,6 @@ pub(crate) fn load(settings: &SheetSettings, info: &Info) -> Result<SheetTable, 
 /// Returns the sheets of a workbook, each that is no table with the reason. None for a workbook of one.
 pub(crate) fn parts(settings: &SheetSettings, info: &Info) -> Result<Vec<SourcePart>, Error> {
     let bytes = read_bytes(settings, info)?;
-    let file = Cursor::new(&bytes[..]);
     let mut buffer = Vec::new();
     Ok(match settings.format {
         SheetFormat::Workbook("ODS") => {
@@ -140,7 +139,7 @@ pub(crate) fn parts(settings: &SheetSettings, info: &Info) -> Result<Vec<SourceP
             })
         }
         _ => {
-            let mut workbook: Xlsx<_> = Xlsx::new(file).map_err(|error| broken("XLSX", &error))?;
+            let mut workbook = tidied_xlsx::open(&bytes, &mut buffer)?;
             let sheets = workbook.sheets_metadata().to_vec();
             judge_sheets(&sheets, settings, |name, rows| {
                 cells(&mut workbook, name, Some(rows)).map(|read| read.range)

@@ -643,6 +643,65 @@ fn the_section_of_a_format_that_shows_a_number_decides() {
     );
 }
 
+/// Returns an archive with every part changed.
+fn changed_archive(bytes: &[u8], change: impl Fn(&str) -> Vec<u8>) -> Vec<u8> {
+    let mut archive = zip::ZipArchive::new(Cursor::new(bytes)).unwrap();
+    let mut out = ZipWriter::new(Cursor::new(Vec::new()));
+    for index in 0..archive.len() {
+        let mut part = archive.by_index(index).unwrap();
+        let mut text = String::new();
+        std::io::Read::read_to_string(&mut part, &mut text).unwrap();
+        let name = part.name().unwrap().into_owned();
+        let options = SimpleFileOptions::default().compression_method(CompressionMethod::Stored);
+        out.start_file(name, options).unwrap();
+        out.write_all(&change(&text)).unwrap();
+    }
+    out.finish().unwrap().into_inner()
+}
+
+/// LibreOffice writes `1:4` for rows that are used up to the last column, and Excel on phones writes UTF-16: both were refused.
+#[test]
+fn parts_of_uncommon_forms_are_read() {
+    let text = |text: &str| format!(r#"<c t="inlineStr"><is><t>{text}</t></is></c>"#);
+    let row = |cells: [&str; 2]| format!("<row>{}</row>", cells.map(text).concat());
+    let rows = row(["id", "dimension ref"]) + &row(["a", "é"]);
+    let plain = workbook(&[rows.clone(), rows]);
+    let expected = (
+        "id:string dimension ref:string".to_owned(),
+        r#"[{"id":"a","dimension ref":"é"}]"#.to_owned(),
+    );
+    for dimension in [
+        r#"<dimension ref="1:4"/>"#,
+        r#"<dimension ref='A:B'></dimension>"#,
+        r#"<dimension ref=""/>"#,
+        "<dimension/>",
+        r#"<dimension ref="$A$1:$B$2" />"#,
+        r#"<dimension ref="A1:B2"/>"#,
+        "",
+    ] {
+        let change = |part: &str| {
+            let head = format!("{dimension}<sheetData>");
+            part.replace("<sheetData>", &head).into_bytes()
+        };
+        let workbook = changed_archive(&plain, change);
+        assert_eq!(read("x.xlsx", &workbook).expect(dimension), expected);
+        // Each sheet is judged, too.
+        let parts = SheetAdapter::describe(&settings("x.xlsx")).unwrap().parts;
+        assert!(
+            parts.iter().all(|part| part.left_out.is_none()),
+            "{dimension}"
+        );
+    }
+    let encoded = |part: &str, to_bytes: fn(u16) -> [u8; 2]| -> Vec<u8> {
+        let part = format!("\u{feff}<?xml version=\"1.0\" encoding=\"UTF-16\"?>\r\n{part}");
+        part.encode_utf16().flat_map(to_bytes).collect()
+    };
+    for to_bytes in [u16::to_le_bytes, u16::to_be_bytes] {
+        let workbook = changed_archive(&plain, |part| encoded(part, to_bytes));
+        assert_eq!(read("x.xlsx", &workbook).expect("UTF-16"), expected);
+    }
+}
+
 /// Pictures and shapes that are anchored to a cell are within it, and their words were read as words of the cell.
 #[test]
 fn words_of_drawings_are_not_words_of_their_cell() {
