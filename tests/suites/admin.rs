@@ -15,7 +15,7 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use weir_tests::{Admin, Gateway, House, Modern, foreign, http, place, strangers::hostile};
+use weir_tests::{Admin, Gateway, House, Modern, foreign, http, place, strangers::hostile, until};
 
 use crate::{built_in, plugins, sample};
 
@@ -37,20 +37,15 @@ async fn a_plugin_is_put_in_refused_or_taken_away() {
         (status, plugin["name"].as_str(), plugin["origin"].as_str()),
         (200, Some("tiny-rust"), Some("folder"))
     );
-    let started = std::time::Instant::now();
-    while !client
-        .list()
-        .await
-        .0
-        .iter()
-        .any(|tool| tool["name"] == "rust_get")
-    {
-        assert!(
-            started.elapsed() < Duration::from_secs(30),
-            "the contract that waited for it is served"
-        );
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
+    until("the contract that waited for it is served", async || {
+        client
+            .list()
+            .await
+            .0
+            .iter()
+            .any(|tool| tool["name"] == "rust_get")
+    })
+    .await;
     assert_eq!(
         client.call("rust_get", json!({"id": 2})).await["isError"],
         false
@@ -114,18 +109,11 @@ async fn a_plugin_is_put_in_refused_or_taken_away() {
     );
     let (status, refusal) = admin.ask("DELETE", "/v1/plugins/sheet", "").await;
     assert_eq!(status, 409, "it is built in: {refusal}");
-    let started = std::time::Instant::now();
-    loop {
+    until("its tools are unavailable", async || {
         let result = client.call("rust_get", json!({"id": 2})).await;
-        if result["structuredContent"]["code"] == "unavailable" {
-            break;
-        }
-        assert!(
-            started.elapsed() < Duration::from_secs(30),
-            "its tools are still answered: {result}"
-        );
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
+        result["structuredContent"]["code"] == "unavailable"
+    })
+    .await;
     let listed = client.list().await.0;
     let names: Vec<&str> = listed
         .iter()
@@ -208,17 +196,12 @@ async fn a_file_that_was_not_taken_is_put_back_whoever_goes_meanwhile() {
     let before = std::fs::read(&file).expect("an adapter");
     upload_and_leave(&house, "not a component").await;
     until_it_holds(&file, &before).await;
-    let started = Instant::now();
-    while !crate::audit::records(&house, &["--kind", "admin"])
-        .iter()
-        .any(|act| act["act"] == "plugin_refuse")
-    {
-        assert!(
-            started.elapsed() < Duration::from_secs(30),
-            "it is on record"
-        );
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+    until("it is on record", async || {
+        crate::audit::records(&house, &["--kind", "admin"])
+            .iter()
+            .any(|act| act["act"] == "plugin_refuse")
+    })
+    .await;
     let (_, plugins) = Admin::of(&house).ask("GET", "/v1/plugins", "").await;
     assert_eq!(
         plugins["refused"],
@@ -361,18 +344,11 @@ async fn plugins_are_looked_after_from_the_command_line() {
         house.run(&["plugins", "remove", "odd"]).1,
         "odd.wasm: removed"
     );
-    let started = std::time::Instant::now();
-    loop {
+    until("neither file is listed", async || {
         let all = house.json(&["plugins", "list"]);
-        if all["plugins"][1]["origin"] == "built-in" && all["refused"] == json!([]) {
-            break;
-        }
-        assert!(
-            started.elapsed() < Duration::from_secs(30),
-            "the refused file and the removed one stay: {all}"
-        );
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
+        all["plugins"][1]["origin"] == "built-in" && all["refused"] == json!([])
+    })
+    .await;
 }
 
 /// A renamed column is found on demand and named, and agents get an error instead of something else.
@@ -1302,13 +1278,10 @@ async fn a_key_is_not_sent_to_who_has_the_port_of_a_gateway_that_ended() {
     let mut second = house.serve();
     assert_eq!(house.run(&["keys", "list"]).0, 0);
     second.kill();
-    let started = Instant::now();
-    while house.run(&["keys", "list"]).0 != 0 {
-        assert!(
-            started.elapsed() < Duration::from_secs(20),
-            "the other gateway is found"
-        );
-    }
+    until("the other gateway is found", async || {
+        house.run(&["keys", "list"]).0 == 0
+    })
+    .await;
     drop(first);
     let port = TcpListener::bind("127.0.0.1:0").expect("a free port");
     port.set_nonblocking(true).expect("it can be asked");

@@ -513,24 +513,17 @@ async fn a_breaking_edit_and_a_deleted_file_stay_held_over_a_restart() {
     );
 
     house.write("contracts/airports.yaml", sample::CONTRACT);
-    let started = Instant::now();
-    while !pending(&house).is_null() {
-        assert!(
-            started.elapsed() < Duration::from_secs(60),
-            "the file is back, and nothing is to be retired"
-        );
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
+    until("nothing is to be retired", async || {
+        pending(&house).is_null()
+    })
+    .await;
     std::fs::remove_file(house.path().join("contracts/airports.yaml")).expect("removed");
     let draft = held(&house).await;
     house.agree(&draft);
-    let started = Instant::now();
-    while Modern::new(&url).ask("tools/list", json!({})).await.status == 200 {
-        assert!(
-            started.elapsed() < Duration::from_secs(60),
-            "it is served on"
-        );
-    }
+    until("it is no longer served", async || {
+        Modern::new(&url).ask("tools/list", json!({})).await.status != 200
+    })
+    .await;
 
     // A name's history outlives its deletion: removed and added again is a change like any other.
     house.write("contracts/airports.yaml", broken());
@@ -563,17 +556,12 @@ async fn what_someone_went_back_from_is_judged_like_any_change() {
     );
     held(&house).await;
     house.write("contracts/airports.yaml", broken());
-    let started = Instant::now();
-    while held(&house).await["report"]
-        .to_string()
-        .contains("Its IATA")
-    {
-        assert!(
-            started.elapsed() < Duration::from_secs(60),
-            "the draft is still of a text that is gone"
-        );
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
+    until("the draft is of the present text", async || {
+        !held(&house).await["report"]
+            .to_string()
+            .contains("Its IATA")
+    })
+    .await;
     assert_eq!(
         (
             held(&house).await["class"].as_str(),
@@ -583,14 +571,10 @@ async fn what_someone_went_back_from_is_judged_like_any_change() {
     );
 
     std::fs::remove_file(house.path().join("contracts/airports.yaml")).expect("removed");
-    let started = Instant::now();
-    while !held(&house).await["version"].is_null() {
-        assert!(
-            started.elapsed() < Duration::from_secs(60),
-            "a file that is gone asks to be retired"
-        );
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
+    until("a file that is gone asks to be retired", async || {
+        held(&house).await["version"].is_null()
+    })
+    .await;
     house.agree(&held(&house).await);
     // Agents were served 1.0.0, although 2.0.0 is the last version that was ever published.
     house.write("contracts/airports.yaml", broken());

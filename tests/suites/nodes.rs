@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use reqwest::StatusCode;
 use serde_json::{Value, json};
-use weir_tests::{Admin, Gateway, House, Modern, Postgres, read_output};
+use weir_tests::{Admin, Gateway, House, Modern, Postgres, read_output, until};
 
 use crate::sample;
 
@@ -208,12 +208,11 @@ async fn calls_go_on_without_the_database_and_changes_flow_again_with_it() {
         "{code}: {err}"
     );
     server.run();
-    let started = Instant::now();
     let other = sample::CONTRACT.replace("A few airports.", "Some airports.");
-    while submit(&two, &other).await.0 != 200 {
-        assert!(started.elapsed() < Duration::from_secs(60));
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
+    until("changes are taken again", async || {
+        submit(&two, &other).await.0 == 200
+    })
+    .await;
     let (_, shown) = one.admin.ask("GET", "/v1/contracts/airports", "").await;
     assert_eq!(
         shown["versions"].as_array().map(Vec::len),
@@ -226,11 +225,10 @@ async fn calls_go_on_without_the_database_and_changes_flow_again_with_it() {
     );
     let (code, published) = submit(&two, &more).await;
     assert_eq!(code, 200, "{published}");
-    let started = Instant::now();
-    while !names(&one).await.contains(&"count_airports".to_owned()) {
-        assert!(started.elapsed() < Duration::from_secs(60));
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
+    until("the other node serves the change", async || {
+        names(&one).await.contains(&"count_airports".to_owned())
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -394,14 +392,7 @@ async fn the_trails_of_all_gateways_verify_together_and_a_lost_disk_is_named() {
             .iter()
             .any(|head| head["chain"] == chain && head["seq"] == number)
     };
-    let started = Instant::now();
-    while !known().await {
-        assert!(
-            started.elapsed() < Duration::from_secs(60),
-            "{head} is not known"
-        );
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
+    until("the head is known", known).await;
 
     let (code, printed) = collect(&one.house, &one.admin, &[&one.admin.url, &two.admin.url]);
     assert_eq!(code, 0, "{printed}");

@@ -9,7 +9,7 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use weir_tests::{Gateway, House, Modern, Postgres, foreign, place, within};
+use weir_tests::{Gateway, House, Modern, Postgres, foreign, place, until, within};
 
 use crate::{sample, upstreams};
 
@@ -71,20 +71,11 @@ async fn a_start_touches_no_source() {
     let away = client.call("get_person", json!({"id": 1})).await;
     assert_eq!(away["structuredContent"]["code"], "unavailable", "{away}");
     cluster.run();
-    let started = Instant::now();
-    loop {
+    until("it recovers", async || {
         let result = client.call("get_person", json!({"id": 1})).await;
-        if result["isError"] == false {
-            assert_eq!(result["structuredContent"]["born"], "1815-12-10");
-            break;
-        }
-        assert!(
-            started.elapsed() < Duration::from_secs(30),
-            "it does not recover: {result}\n{}",
-            gateway.log()
-        );
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
+        result["structuredContent"]["born"] == "1815-12-10"
+    })
+    .await;
 }
 
 /// A column of another type is reported as a difference, and a draft over the source as it is now waits for approval.
@@ -126,33 +117,23 @@ async fn a_column_of_another_type_is_mended_by_a_draft() {
     let fingerprint = report["fingerprint"].as_str().expect("a fingerprint");
     let (code, _, err) = house.run(&["contracts", "publish", draft, "--fingerprint", fingerprint]);
     assert_eq!(code, 0, "{err}");
-    let started = Instant::now();
-    loop {
+    until("the column of another type is served", async || {
         let result = client.call("get_person", json!({"id": 1})).await;
-        if result["structuredContent"]["born"] == "long ago" {
-            break;
-        }
-        assert!(started.elapsed() < Duration::from_secs(30), "{result}");
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
+        result["structuredContent"]["born"] == "long ago"
+    })
+    .await;
     assert_eq!(house.run(&describe).0, 0);
     // An edit of the file by an author who does not know the new type does not bring the old one back.
     house.write(
         "contracts/people.yaml",
         PEOPLE.replace("One person by id.", "Returns the person with an id."),
     );
-    let started = Instant::now();
-    while !house.json(&["contracts", "show", "people"])["versions"]
-        .to_string()
-        .contains("cosmetic")
-    {
-        assert!(
-            started.elapsed() < Duration::from_secs(30),
-            "{}",
-            gateway.log()
-        );
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
+    until("the change is a cosmetic one", async || {
+        house.json(&["contracts", "show", "people"])["versions"]
+            .to_string()
+            .contains("cosmetic")
+    })
+    .await;
 }
 
 /// The error names the missing column for the person who has to mend the source.

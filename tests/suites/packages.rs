@@ -5,12 +5,11 @@ use std::{
     os::unix::process::CommandExt as _,
     path::{Path, PathBuf},
     process::{Command, Stdio},
-    time::Duration,
 };
 
 use serde_json::json;
 use tempfile::TempDir;
-use weir_tests::{Gateway, Modern, place};
+use weir_tests::{Gateway, Modern, place, until};
 
 fn package(ending: &str) -> PathBuf {
     let folder = place::cache().join("packages");
@@ -89,13 +88,14 @@ async fn serves(program: Command, home: &Path) {
     run(Command::new("kill").args(["-INT", "--", &format!("-{}", gateway.process_id())]));
     gateway.left();
     // What started the program may leave before it.
-    let started = std::time::Instant::now();
-    while client.request("tools/list", json!({})).send().await.is_ok() {
-        assert!(
-            started.elapsed() < Duration::from_secs(60),
-            "the program serves on without what started it"
-        );
-    }
+    until("the program ends with what started it", async || {
+        client
+            .request("tools/list", json!({}))
+            .send()
+            .await
+            .is_err()
+    })
+    .await;
 }
 
 /// Lets a command know nothing but that home, and the Node of the tests.

@@ -6,11 +6,11 @@ use std::{
         Arc,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use serde_json::{Value, json};
-use weir_tests::{Gateway, House, Modern, http, place};
+use weir_tests::{Gateway, House, Modern, http, place, until};
 
 use crate::{sample, tasks};
 
@@ -171,7 +171,7 @@ async fn a_tool_that_only_traps_says_when_to_come_back() {
     let neighbour = client.call("lookup_airport", json!({"iata": "OSL"})).await;
     assert_eq!(neighbour["isError"], false, "{neighbour}");
     house.write("plugins/misbehaving.wasm", build("2"));
-    until(&client, "2").await;
+    until_build(&client, "2").await;
 }
 
 #[tokio::test]
@@ -216,15 +216,7 @@ async fn a_broken_file_changes_nothing_and_is_reported() {
     for (what, bytes) in broken {
         let reports = refusals(&gateway);
         house.write("plugins/misbehaving.wasm", bytes);
-        let started = Instant::now();
-        while refusals(&gateway) == reports {
-            assert!(
-                started.elapsed() < Duration::from_secs(30),
-                "{what} is not reported:\n{}",
-                gateway.log()
-            );
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
+        until("it is reported", async || refusals(&gateway) != reports).await;
         let result = behave(&client, "behave").await;
         assert_eq!(
             result["structuredContent"]["build"], "1",
@@ -238,7 +230,7 @@ async fn a_broken_file_changes_nothing_and_is_reported() {
     assert_eq!(result["structuredContent"]["build"], "1", "{result}");
     // A whole file goes live after all that.
     house.write("plugins/misbehaving.wasm", build("2"));
-    until(&client, "2").await;
+    until_build(&client, "2").await;
 }
 
 fn refusals(gateway: &Gateway) -> usize {
@@ -253,22 +245,18 @@ async fn a_removed_plugin_makes_its_tools_unavailable_and_a_new_one_brings_them_
     assert_eq!(behave(&client, "behave").await["isError"], false);
     std::fs::remove_file(house.path().join("plugins/misbehaving.wasm"))
         .expect("a file of this test");
-    let started = Instant::now();
-    loop {
+    until("the tool is unavailable", async || {
         let result = behave(&client, "behave").await;
-        if result["structuredContent"]["code"] == "unavailable" {
-            break;
-        }
-        assert!(started.elapsed() < Duration::from_secs(30), "{result}");
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+        result["structuredContent"]["code"] == "unavailable"
+    })
+    .await;
     let (tools, _) = client.list().await;
     assert!(
         tools.iter().any(|tool| tool["name"] == "behave"),
         "the tool has vanished"
     );
     house.write("plugins/misbehaving.wasm", build("2"));
-    until(&client, "2").await;
+    until_build(&client, "2").await;
 }
 
 /// A request belongs to one generation, to the last byte of its answer.
@@ -298,14 +286,10 @@ async fn an_answer_names_the_server_that_ran_the_call_and_not_the_one_published_
             "contracts/guest.yaml",
             GUEST_CONTRACT.replace("Does what", &words),
         );
-        let started = Instant::now();
-        while version(client.ask("server/discover", json!({})).await.result()) == before {
-            assert!(
-                started.elapsed() < Duration::from_secs(60),
-                "the new version is not published"
-            );
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
+        until("the new version is published", async || {
+            version(client.ask("server/discover", json!({})).await.result()) != before
+        })
+        .await;
         // On a machine that stops for seconds the call may be over by then, which shows nothing.
         if running.is_finished() {
             continue;
@@ -318,19 +302,12 @@ async fn an_answer_names_the_server_that_ran_the_call_and_not_the_one_published_
     panic!("no new version is published while a call runs");
 }
 
-async fn until(client: &Modern, build: &str) {
-    let started = Instant::now();
-    loop {
+async fn until_build(client: &Modern, build: &str) {
+    until("the build is live", async || {
         let result = behave(client, "behave").await;
-        if result["structuredContent"]["build"] == build {
-            return;
-        }
-        assert!(
-            started.elapsed() < Duration::from_secs(30),
-            "build {build} does not go live: {result}"
-        );
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+        result["structuredContent"]["build"] == build
+    })
+    .await;
 }
 
 /// A build that the gateway holds is an operator's to let in: a command over the same state neither runs nor accepts it.
@@ -339,7 +316,7 @@ async fn a_call_from_the_terminal_lets_no_held_build_in() {
     let house = house().config("[plugins.misbehaving.grants]\ndata = \"write\"");
     let gateway = house.serve();
     let client = Modern::new(gateway.url());
-    until(&client, "1").await;
+    until_build(&client, "1").await;
     house.write("plugins/misbehaving.wasm", build("2"));
     gateway.wait_for_log("held: `misbehaving` may write");
     let call = || {
@@ -354,12 +331,12 @@ async fn a_call_from_the_terminal_lets_no_held_build_in() {
     }
     let listed = house.json(&["plugin", "list"]);
     assert!(listed.to_string().contains("may write"), "{listed}");
-    until(&client, "1").await;
+    until_build(&client, "1").await;
     let digest = weir_tests::gateway::digest(&house.plugins().join("misbehaving.wasm"));
     let accept = ["plugin", "accept", "misbehaving", "--sha256", &digest];
     let (code, _, err) = house.run(&accept);
     assert_eq!(code, 0, "{err}");
-    until(&client, "2").await;
+    until_build(&client, "2").await;
     let (code, out, err) = call();
     assert_eq!(code, 0, "{err}");
     assert!(out.contains("\"build\":\"2\""), "{out}");
@@ -406,7 +383,7 @@ async fn swaps_under_load_fail_no_call() {
         "only {} calls were answered",
         answered.load(Ordering::SeqCst)
     );
-    until(&client, if SWAPS.is_multiple_of(2) { "1" } else { "2" }).await;
+    until_build(&client, if SWAPS.is_multiple_of(2) { "1" } else { "2" }).await;
 }
 
 /// A swap must give back what it leaves behind: memory after 200 swaps is what it was before them. Swaps are as quick
@@ -423,7 +400,7 @@ async fn memory_does_not_grow_with_swaps() {
     for swap in 1..=WARM_UP + SWAPS {
         let (name, bytes) = &builds[swap % 2];
         house.write("plugins/misbehaving.wasm", bytes);
-        until(&client, name).await;
+        until_build(&client, name).await;
         memory.push(gateway.memory_kb());
     }
     let early = memory[WARM_UP - 10..WARM_UP]

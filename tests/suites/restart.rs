@@ -1,9 +1,9 @@
 //! A start: what is published is served, whatever is wrong beside it, and everything that is refused is reported.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
-use weir_tests::{Admin, Gateway, House, Legacy, Modern, client, http};
+use weir_tests::{Admin, Gateway, House, Legacy, Modern, client, http, until};
 
 use crate::sample;
 
@@ -122,20 +122,14 @@ async fn a_lock_that_cannot_be_read_holds_back_its_own_contract_alone() {
     gateway.wait_for_log("fields.lock.json");
     // Once the lock is mended, here by taking it away, the contract goes live without a restart.
     std::fs::remove_file(house.path().join("contracts/fields.lock.json")).expect("removed");
-    let started = Instant::now();
-    while Modern::new(gateway.contract_url("fields"))
-        .ask("server/discover", json!({}))
-        .await
-        .reply()["result"]
-        .is_null()
-    {
-        assert!(
-            started.elapsed() < Duration::from_secs(30),
-            "it is not served:\n{}",
-            gateway.log()
-        );
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
+    until("it is served", async || {
+        !Modern::new(gateway.contract_url("fields"))
+            .ask("server/discover", json!({}))
+            .await
+            .reply()["result"]
+            .is_null()
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -270,15 +264,10 @@ async fn a_contract_that_cannot_be_read_is_skipped_alone() {
         "contracts/airports.yaml",
         sample::CONTRACT.replace("max: 9000", "max: 12000"),
     );
-    let started = Instant::now();
-    while versions(&house).await.len() < 2 {
-        assert!(
-            started.elapsed() < Duration::from_secs(30),
-            "no later change is taken:\n{}",
-            gateway.log()
-        );
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
+    until("a later change is taken", async || {
+        versions(&house).await.len() >= 2
+    })
+    .await;
     drop(gateway);
     let gateway = house.serve();
     assert_eq!(country(&gateway).await, "NO");
@@ -375,14 +364,10 @@ async fn a_session_is_taken_up_by_any_process_until_its_client_ends_it() {
     assert_eq!(found(ended.at(second.url())).await, 200);
     let deleted = client::send(ended.at(second.url()).delete()).await;
     assert_eq!(deleted.status, 204);
-    let start = Instant::now();
-    while found(ended.clone()).await != 404 {
-        assert!(
-            start.elapsed() < Duration::from_secs(20),
-            "it goes on where it began"
-        );
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    until("its session has ended there too", async || {
+        found(ended.clone()).await == 404
+    })
+    .await;
     drop((first, second));
     let third = house.serve();
     assert_eq!(found(kept.at(third.url())).await, 200);

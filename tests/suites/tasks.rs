@@ -11,7 +11,7 @@ use std::{
 use serde_json::{Value, json};
 use weir_tests::{
     Events, Gateway, House, Legacy, Modern, Stdio, client::LEGACY, http, place,
-    strangers::STRANGERS,
+    strangers::STRANGERS, until,
 };
 
 use crate::upstreams::trusted;
@@ -393,21 +393,13 @@ async fn tasks_of_other_servers_are_waited_for_and_are_our_own_to_callers() {
 }
 
 async fn until_listed(client: &Modern, wanted: &[&str]) {
-    let began = Instant::now();
-    loop {
+    until("the tools are listed", async || {
         let (tools, _) = client.list().await;
-        if wanted
+        wanted
             .iter()
             .all(|name| tools.iter().any(|tool| tool["name"] == *name))
-        {
-            return;
-        }
-        assert!(
-            began.elapsed() < Duration::from_secs(60),
-            "not listed in time: {wanted:?}"
-        );
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
+    })
+    .await;
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use std::{
 
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
-use weir_tests::{Admin, House, Modern, Postgres, place};
+use weir_tests::{Admin, House, Modern, Postgres, place, until};
 
 use super::{Node, house, make_node, status, submit};
 use crate::sample;
@@ -25,16 +25,12 @@ fn read_mark(house: &House) -> Option<Value> {
 
 /// Waits until the copy of a node has the last change.
 async fn wait_for_copy(node: &Node) {
-    let began = Instant::now();
-    loop {
+    until("a copy is kept", async || {
         let (_, list) = node.admin.ask("GET", "/v1/nodes", "").await;
         let copy = read_mark(&node.house);
-        if copy.is_some_and(|copy| copy["number"] == list["generation"]) {
-            return;
-        }
-        assert!(began.elapsed() < KEPT, "no copy is kept");
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+        copy.is_some_and(|copy| copy["number"] == list["generation"])
+    })
+    .await;
 }
 
 fn assert_waits(house: &House, why: &str) {
@@ -149,11 +145,7 @@ async fn a_node_that_started_from_a_copy_refuses_agents_when_the_time_is_over() 
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     server.run();
-    let began = Instant::now();
-    while status(&node, &key).await != 200 {
-        assert!(began.elapsed() < KEPT, "it does not serve again");
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
+    until("it serves again", async || status(&node, &key).await == 200).await;
 }
 
 /// A build that was put into the folder after the copy was made: it runs, and is kept for other nodes once the database is back.
@@ -177,9 +169,5 @@ async fn a_build_that_the_copy_does_not_know_runs_and_is_kept_later() {
     assert_eq!(result["isError"], false, "{result}");
     server.run();
     let kept = format!("SELECT count(*) FROM kept_builds WHERE digest = '{digest}'");
-    let began = Instant::now();
-    while server.sql(&kept) != "1" {
-        assert!(began.elapsed() < KEPT, "it is not kept");
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
+    until("it is kept", async || server.sql(&kept) == "1").await;
 }
