@@ -16,7 +16,7 @@ mod tool;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use weir_schema::{
-    compare::{self, SchemaChange, SchemaRule, WitnessProver, digest, normal, weight},
+    compare::{self, SchemaChange, SchemaRule, WitnessProver, digest, normal::NormalSchema, weight},
     dialect,
     keyword::SCHEMA,
     schema::without_default_dialect,
@@ -272,7 +272,7 @@ impl DiffReport {
                 );
             }
         }
-        match (normal::normal(old), normal::normal(new)) {
+        match (NormalSchema::new(old), NormalSchema::new(new)) {
             (Ok(was), Ok(is)) => {
                 let findings = compare::compare(&was, &is, &mut self.steps_left);
                 if findings.is_empty() {

@@ -1022,7 +1022,7 @@ fn references_are_inlined() {
 }
 
 #[test]
-fn recursion_and_other_documents_are_undecided() {
+fn recursion_is_followed_and_other_documents_are_undecided() {
     let node = |value: Value| {
         json!({ "$defs": { "node": { "type": "object", "properties": {
         "v": value, "next": { "$ref": "#/$defs/node" } } } }, "$ref": "#/$defs/node", "description": "d" })
@@ -1035,7 +1035,20 @@ fn recursion_and_other_documents_are_undecided() {
         diff_schemas(&old, &old, SchemaSide::Input).class,
         ChangeSeverity::Identical
     );
-    assert!(diff_schemas(&old, &new, SchemaSide::Input).breaking);
+    let found = diff_schemas(&old, &new, SchemaSide::Input);
+    assert_eq!(found.class, ChangeSeverity::Compatible, "{found:?}");
+    for (old, new, side) in [
+        (&old, &new, SchemaSide::Output),
+        (&new, &old, SchemaSide::Input),
+    ] {
+        let found = diff_schemas(old, new, side);
+        assert_eq!(found.class, ChangeSeverity::Breaking, "{found:?}");
+        let is_shown = |item: &ContractChange| {
+            let witness = item.witness.as_ref();
+            witness.is_some_and(|witness| is_true(side, old, new, witness))
+        };
+        assert!(found.items.iter().all(is_shown), "{found:?}");
+    }
     let mut described = old.clone();
     described["description"] = "e".into();
     assert_eq!(
@@ -1050,6 +1063,112 @@ fn recursion_and_other_documents_are_undecided() {
     );
     assert_eq!(diff.class, ChangeSeverity::Undecided);
     assert!(diff.breaking);
+}
+
+/// A recursive schema whose definitions are `(name, rules of its value, names of its members that are others)`.
+fn recursive(definitions: &[(&str, Value, &[(&str, &str)])]) -> Value {
+    let reference = |name: &str| json!({ "$ref": format!("#/$defs/{name}") });
+    let mut schema = json!({ "type": "object", "properties": {}, "$defs": {} });
+    schema["properties"]["a"] = reference(definitions[0].0);
+    for (name, value, others) in definitions {
+        let mut node = json!({ "type": "object", "properties": { "v": value }, "required": ["v"], "additionalProperties": false });
+        for (member, other) in *others {
+            let list = json!({ "type": "array", "items": reference(other) });
+            node["properties"][member] = json!({ "anyOf": [list, { "type": "null" }] });
+        }
+        schema["$defs"][name] = node;
+    }
+    schema
+}
+
+/// Libraries name definitions after classes, and a class gets another name.
+#[test]
+fn recursive_definitions_are_compared_by_what_they_say() {
+    use ChangeSeverity::{Breaking, Compatible, Identical};
+    let number = |least: u8| json!({ "type": "integer", "minimum": least });
+    let one = |name: &str, least: u8| recursive(&[(name, number(least), &[("next", name)])]);
+    let two = |names: [&str; 2], least: [u8; 2]| {
+        recursive(&[
+            (names[0], number(least[0]), &[("next", names[1])]),
+            (names[1], number(least[1]), &[("next", names[0])]),
+        ])
+    };
+    let mut unrolled = one("Node", 0);
+    unrolled["properties"]["a"] = unrolled["$defs"]["Node"].clone();
+    let mut wider = one("Node", 0);
+    wider["$defs"]["Node"]["properties"]["w"] = json!({ "type": "string" });
+    let cases = [
+        (one("A", 0), one("Node", 0), Identical, Identical),
+        (one("A", 0), unrolled, Identical, Identical),
+        (one("A", 0), two(["A", "B"], [0, 0]), Identical, Identical),
+        (
+            two(["A", "B"], [0, 1]),
+            two(["X", "Y"], [0, 1]),
+            Identical,
+            Identical,
+        ),
+        (one("A", 0), wider, Compatible, Breaking),
+        (one("A", 0), one("Node", 1), Breaking, Compatible),
+        (one("A", 0), one("A", 1), Breaking, Compatible),
+        // The difference is in the second level alone.
+        (one("A", 0), two(["A", "B"], [0, 1]), Breaking, Compatible),
+        (
+            two(["A", "B"], [0, 1]),
+            two(["X", "Y"], [1, 0]),
+            Breaking,
+            Breaking,
+        ),
+    ];
+    for (old, new, input, output) in cases {
+        for (side, class) in [(SchemaSide::Input, input), (SchemaSide::Output, output)] {
+            let found = diff_schemas(&old, &new, side);
+            assert_eq!(found.class, class, "{side:?} {old} {new} {found:?}");
+            for item in found.items.iter().filter(|item| item.class == Breaking) {
+                let witness = item.witness.as_ref().expect("a witness");
+                assert!(is_true(side, &old, &new, witness), "{item:?}");
+            }
+        }
+    }
+}
+
+/// A value that must meet two recursive schemas is not one that meets the first alone.
+#[test]
+fn two_recursions_of_one_value_are_both_seen() {
+    let of = |next: Value| {
+        let other = json!({ "type": "object", "properties": { "n": { "$ref": "#/$defs/Node" } }, "required": ["n"] });
+        let node = json!({ "type": "object", "properties": { "next": next } });
+        json!({ "$ref": "#/$defs/Other", "$defs": { "Other": other, "Node": node } })
+    };
+    let node = json!({ "$ref": "#/$defs/Node" });
+    let both = json!({ "$ref": "#/$defs/Node", "allOf": [{ "$ref": "#/$defs/Other" }] });
+    for (old, new) in [(&node, &both), (&both, &node)] {
+        for side in [SchemaSide::Input, SchemaSide::Output] {
+            let found = diff_schemas(&of(old.clone()), &of(new.clone()), side);
+            assert!(found.breaking, "{side:?} {found:?}");
+        }
+    }
+}
+
+/// Two rings of definitions come to as many pairs as the product of their lengths.
+#[test]
+fn rings_of_definitions_are_compared_up_to_a_bound() {
+    let names: Vec<String> = (0..11).map(|number| format!("n{number}")).collect();
+    let ring = |length: usize| {
+        let next: Vec<[(&str, &str); 1]> = (0..length)
+            .map(|at| [("next", names[(at + 1) % length].as_str())])
+            .collect();
+        let definitions: Vec<(&str, Value, &[(&str, &str)])> = (0..length)
+            .map(|at| (names[at].as_str(), json!({}), &next[at][..]))
+            .collect();
+        recursive(&definitions)
+    };
+    for (old, new, class) in [
+        (ring(3), ring(5), ChangeSeverity::Identical),
+        (ring(7), ring(11), ChangeSeverity::Undecided),
+    ] {
+        let found = diff_schemas(&old, &new, SchemaSide::Input);
+        assert_eq!(found.class, class, "{found:?}");
+    }
 }
 
 /// A definition is seen whatever its name is spelled like; one that is named by an anchor may be anything.

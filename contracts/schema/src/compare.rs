@@ -2,6 +2,9 @@
 //!
 //! A schema is a conjunction of its keywords. Where each of them allows the same or more, the whole does; so every
 //! change is judged by itself, and what looks at other keywords (`properties` and `additionalProperties`) as one.
+//!
+//! Recursive schemas are compared once as each pair that they come to; inside, that pair is taken as compared. Values are
+//! finite, so a difference is seen at the outermost place that has it.
 
 mod finite;
 pub mod normal;
@@ -12,12 +15,12 @@ mod union;
 mod value;
 mod witness;
 
-use std::sync::LazyLock;
+use std::{collections::HashSet, sync::LazyLock};
 
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use self::normal::canonical;
+use self::normal::{NormalSchema, canonical};
 pub use self::{
     finite::is_never,
     rule::{ChangeSeverity, SCHEMA_ROWS, SchemaRow, SchemaRule, SchemaSide},
@@ -28,6 +31,8 @@ pub use self::{
 const STEPS_MAX: usize = 2_000_000;
 /// The steps of a pair of schemas by itself.
 const PAIR_STEPS: usize = 100;
+/// The schemas around a recursion that is followed.
+const DEPTH_MAX: usize = 64;
 
 /// The meaning of a schema keyword that is absent.
 static ANYTHING: LazyLock<Value> = LazyLock::new(|| json!({}));
@@ -70,12 +75,13 @@ pub enum PathStep<'s> {
 /// Returns all changes between two schemas in their one spelling. It takes from the steps that all comparisons of a diff have
 /// together; where they are over, the rest is undecided.
 pub fn compare<'s>(
-    old: &'s Value,
-    new: &'s Value,
+    old: &'s NormalSchema,
+    new: &'s NormalSchema,
     steps_left: &mut usize,
 ) -> Vec<SchemaChange<'s>> {
     let steps = STEPS_MAX.min(*steps_left);
-    let mut comparison = SchemaComparison::new(steps);
+    let mut comparison = SchemaComparison::new((old, new), steps);
+    let (old, new) = (&old.root, &new.root);
     comparison.schema(old, new);
     *steps_left -= steps - comparison.left;
     if comparison.is_cut {
@@ -93,9 +99,14 @@ pub fn compare<'s>(
 }
 
 struct SchemaComparison<'s> {
+    wholes: (&'s NormalSchema, &'s NormalSchema),
     findings: Vec<SchemaChange<'s>>,
     frames: Vec<SchemaFrame<'s>>,
     path: String,
+    /// The pairs behind recursions that are compared here or around this comparison.
+    followed: HashSet<(*const Value, *const Value)>,
+    /// The schemas around the pair, in the comparisons around this one too.
+    depth: usize,
     /// The steps that are left.
     left: usize,
     /// Whether they were too few for something.
@@ -110,11 +121,14 @@ struct ChangeEffect {
 }
 
 impl<'s> SchemaComparison<'s> {
-    fn new(left: usize) -> Self {
+    fn new(wholes: (&'s NormalSchema, &'s NormalSchema), left: usize) -> Self {
         Self {
+            wholes,
             findings: Vec::new(),
             frames: Vec::new(),
             path: String::new(),
+            followed: HashSet::new(),
+            depth: 0,
             left,
             is_cut: false,
         }
@@ -136,22 +150,10 @@ impl<'s> SchemaComparison<'s> {
         if !self.spend(PAIR_STEPS) {
             return;
         }
-        self.annotations(old, new);
         if normal::is_reference(old) || normal::is_reference(new) {
-            if canonical(old) == canonical(new) {
-                return;
-            }
-            let reason = "a recursive or remote reference cannot be followed".to_owned();
-            self.find(
-                SchemaRule::UndecidedReference,
-                (old, new),
-                "",
-                old.clone(),
-                new.clone(),
-                reason,
-            );
-            return;
+            return self.references(old, new);
         }
+        self.annotations(old, new);
         match (is_never(old), is_never(new)) {
             (true, true) => return,
             (true, false) => {
@@ -183,6 +185,43 @@ impl<'s> SchemaComparison<'s> {
             self.keywords(old, new);
         }
         self.forget_spelling(known, old, new);
+    }
+
+    /// Compares a pair of which one is a reference at least.
+    fn references(&mut self, old: &'s Value, new: &'s Value) {
+        if normal::is_reference(old) && normal::is_reference(new) {
+            self.annotations(old, new);
+            if canonical(old) == canonical(new) {
+                return;
+            }
+        }
+        let targets = (self.wholes.0.follow(old), self.wholes.1.follow(new));
+        let (Some(was), Some(is)) = targets else {
+            let reason = "a recursive or remote reference cannot be followed".to_owned();
+            return self.unfollowed(old, new, reason);
+        };
+        if !self.spend(weight(was) + weight(is)) {
+            return;
+        }
+        let mut around = self.frames.iter();
+        let is_around = around.any(|frame| frame.old == was && frame.new == is);
+        let pair = (std::ptr::from_ref(was), std::ptr::from_ref(is));
+        if is_around || self.followed.contains(&pair) {
+            return;
+        }
+        if self.depth >= DEPTH_MAX {
+            let reason = "a recursion is too deep to be followed".to_owned();
+            return self.unfollowed(old, new, reason);
+        }
+        self.followed.insert(pair);
+        self.depth += 1;
+        self.schema(was, is);
+        self.depth -= 1;
+    }
+
+    fn unfollowed(&mut self, old: &'s Value, new: &'s Value, reason: String) {
+        let rule = SchemaRule::UndecidedReference;
+        self.find(rule, (old, new), "", old.clone(), new.clone(), reason);
     }
 
     /// Compares everything that is neither a list of values nor a union of schemas.
@@ -313,14 +352,21 @@ impl<'s> SchemaComparison<'s> {
             new: around.1,
             step,
         });
+        self.depth += 1;
         self.schema(pair.0, pair.1);
+        self.depth -= 1;
         self.frames.pop();
         self.path.truncate(length);
     }
 
     /// Returns what a change would do, without recording it.
     fn effect(&mut self, old: &'s Value, new: &'s Value) -> ChangeEffect {
-        let mut trial = SchemaComparison::new(self.left);
+        self.spend(self.followed.len());
+        let mut trial = Self {
+            followed: self.followed.clone(),
+            depth: self.depth + 1,
+            ..Self::new(self.wholes, self.left)
+        };
         trial.schema(old, new);
         self.left = trial.left;
         self.is_cut |= trial.is_cut;

@@ -2,9 +2,10 @@
 //! pattern that every text meets is left out.
 //!
 //! A schema that cannot be inlined (a recursion, another document, a schema with its own base) stays a `$ref`, together
-//! with a digest of everything it leads to: two such places are the same only if all of that is.
+//! with a digest of everything it leads to: two such places are the same if all of that is. What a recursion leads to is kept
+//! beside the schema, so that it can be followed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 
@@ -69,20 +70,54 @@ const TYPED_KEYS: &[&str] = &[
     "maxProperties",
 ];
 
+/// A schema in its one spelling.
+#[derive(Clone, Debug)]
+pub struct NormalSchema {
+    pub(super) root: Value,
+    /// What recursions lead to, by the `$ref` that stays in the root or in one of these.
+    pub(super) recursions: BTreeMap<String, Value>,
+}
+
+impl NormalSchema {
+    /// Spells a schema. The error says why that cannot be done.
+    pub fn new(schema: &Value) -> Result<Self, String> {
+        let mut inliner = SchemaInliner::new(schema);
+        let root = inliner.schema(schema, 0)?;
+        let mut recursions: BTreeMap<String, Value> = BTreeMap::new();
+        // One may lead to others.
+        while let Some(reference) = inliner.recursive.pop_first() {
+            let Some(target) =
+                pointed(schema, reference).filter(|_| !recursions.contains_key(reference))
+            else {
+                continue;
+            };
+            inliner.open.push(reference);
+            let target = inliner.schema(target, 0);
+            inliner.open.pop();
+            // What is too large is not followed.
+            let Ok(target) = target else { break };
+            recursions.insert(reference.to_owned(), target);
+        }
+        Ok(Self { root, recursions })
+    }
+
+    /// Returns what a schema of it says once its recursion is followed: itself if it is no reference. `None` means that the
+    /// reference leads elsewhere, or that there is a rule beside it.
+    pub(super) fn follow<'s>(&'s self, schema: &'s Value) -> Option<&'s Value> {
+        let Some(members) = schema.as_object().filter(|_| is_reference(schema)) else {
+            return Some(schema);
+        };
+        let is_bare = |name: &String| name == REF || name == LEADS_TO || !holds_a_rule(name);
+        let reference = members.get(REF)?.as_str()?;
+        self.recursions
+            .get(reference)
+            .filter(|_| members.keys().all(is_bare))
+    }
+}
+
 /// Returns the schema in its one spelling, or why it has none.
 pub fn normal(schema: &Value) -> Result<Value, String> {
-    let has_bases = match schema {
-        Value::Object(map) => map.values().any(has_base),
-        _ => false,
-    };
-    let mut inliner = SchemaInliner {
-        root: schema,
-        has_bases,
-        open: Vec::new(),
-        no_rules: BTreeMap::new(),
-        left: NODES_MAX,
-    };
-    inliner.schema(schema, 0)
+    SchemaInliner::new(schema).schema(schema, 0)
 }
 
 /// Returns the schema without texts, and with lists that are sets in order. Two results are equal exactly if both
@@ -141,10 +176,27 @@ struct SchemaInliner<'s> {
     open: Vec<&'s str>,
     /// Whether every text meets a pattern, by the pattern.
     no_rules: BTreeMap<&'s str, bool>,
+    /// The references that stay because they lead back to a schema around them.
+    recursive: BTreeSet<&'s str>,
     left: usize,
 }
 
 impl<'s> SchemaInliner<'s> {
+    fn new(root: &'s Value) -> Self {
+        let has_bases = match root {
+            Value::Object(map) => map.values().any(has_base),
+            _ => false,
+        };
+        Self {
+            root,
+            has_bases,
+            open: Vec::new(),
+            no_rules: BTreeMap::new(),
+            recursive: BTreeSet::new(),
+            left: NODES_MAX,
+        }
+    }
+
     fn schema(&mut self, schema: &'s Value, depth: usize) -> Result<Value, String> {
         self.left = self
             .left
@@ -215,13 +267,24 @@ impl<'s> SchemaInliner<'s> {
         depth: usize,
     ) -> Result<(), String> {
         let root = self.root;
-        let target = match key == REF && !self.has_bases && !self.open.contains(&reference) {
+        let is_local = key == REF && !self.has_bases;
+        let is_open = self.open.contains(&reference);
+        if is_local && is_open {
+            self.recursive.insert(reference);
+        }
+        let target = match is_local && !is_open {
             true => pointed(root, reference),
             false => None,
         };
         let Some(target) = target else {
-            beside.insert(key.to_owned(), reference.into());
-            beside.insert(LEADS_TO.to_owned(), self.leads_to(reference).into());
+            let leads_to = Value::from(self.leads_to(reference));
+            // A part of `allOf` may have left a reference here already.
+            if beside.contains_key(LEADS_TO) {
+                add_to_all_of(beside, json!({ key: reference, LEADS_TO: leads_to }));
+            } else {
+                beside.insert(key.to_owned(), reference.into());
+                beside.insert(LEADS_TO.to_owned(), leads_to);
+            }
             return Ok(());
         };
         self.open.push(reference);

@@ -117,7 +117,7 @@ schema_rules! {
     UnionAdded "union-added" Breaking Compatible "anyOf or oneOf beside other keywords";
     UnionRemoved "union-removed" Compatible Breaking "no anyOf or oneOf any more";
     UndecidedKeyword "keyword-undecided" Undecided Undecided "allOf, not, if/then/else, contains, dependent…, unevaluated…, patternProperties, an overlapping oneOf or an unknown keyword changed";
-    UndecidedReference "reference-undecided" Undecided Undecided "a recursive or remote `$ref` is in the way";
+    UndecidedReference "reference-undecided" Undecided Undecided "a `$ref` to another document, or a recursion that cannot be followed, is in the way";
     UndecidedSchema "schema-undecided" Undecided Undecided "not a JSON Schema 2020-12 that can be read here, or too large";
 }
 

@@ -3,15 +3,17 @@
 //! A witness is guessed from the two schemas at the place that changed, and put into whole arguments or a whole result. It is
 //! reported only if the validator agrees on both sides.
 
+use std::borrow::Cow;
+
 use jsonschema::Validator;
 use serde_json::{Map, Value, json};
 
 use super::{
-    PathStep, SchemaChange, SchemaFrame,
+    PathStep, SchemaChange, SchemaFrame, normal,
     number::{ExactNumber, count},
     rule::{SchemaRule, SchemaSide},
 };
-use crate::{json::pointer_tokens, validate, walk};
+use crate::{json::pointer_tokens, keyword::SHARED, validate, walk};
 
 /// Texts and lists are made up to this length.
 const LENGTH_MAX: u64 = 2_000;
@@ -19,12 +21,16 @@ const LENGTH_MAX: u64 = 2_000;
 const TRIES_MAX: usize = 400;
 /// Values within those made of one object or of repeated items: of a wide object only some members are tried.
 const VALUES_MAX: usize = 200_000;
+/// Values of definitions that are put beside each part that refers to them.
+const DEFINITION_VALUES_MAX: usize = 2_000;
 
 /// Both whole schemas, compiled.
 pub struct WitnessProver {
     side: SchemaSide,
     source: Validator,
     target: Validator,
+    /// The definitions of both, for parts that refer to them.
+    definitions: (Map<String, Value>, Map<String, Value>),
 }
 
 impl WitnessProver {
@@ -35,12 +41,15 @@ impl WitnessProver {
             side,
             source: validate::validator(source).ok()?,
             target: validate::validator(target).ok()?,
+            definitions: (definitions(source), definitions(target)),
         })
     }
 
     /// Returns whole arguments, or a whole result, that the finding breaks. `None` means that no such value was found.
     pub fn prove(&self, finding: &SchemaChange<'_>) -> Option<Value> {
         let (source, target) = of_side(self.side, finding.pair);
+        let source = &*with_definitions(source, &self.definitions.0);
+        let target = &*with_definitions(target, &self.definitions.1);
         let blame = blame(finding, target, self.side);
         let valid = validate::validator(source).ok()?;
         let blamed = validate::validator(blame.as_ref().unwrap_or(target)).ok()?;
@@ -69,6 +78,7 @@ impl WitnessProver {
     /// Makes an example of the value that contains the place.
     fn surroundings<'s>(&self, frame: &SchemaFrame<'s>) -> (PathStep<'s>, Value) {
         let (source, _) = of_side(self.side, (frame.old, frame.new));
+        let source = &*with_definitions(source, &self.definitions.0);
         let around = match frame.step {
             PathStep::Same => Value::Null,
             PathStep::Property(_) | PathStep::Further | PathStep::Name => example(source)
@@ -79,6 +89,31 @@ impl WitnessProver {
                 .unwrap_or_else(|| json!([])),
         };
         (frame.step, around)
+    }
+}
+
+/// Returns the definitions of a schema, if they are not too many.
+fn definitions(schema: &Value) -> Map<String, Value> {
+    let members = schema.as_object().into_iter().flatten();
+    let shared = members.filter(|(name, _)| SHARED.contains(&name.as_str()));
+    let shared: Map<String, Value> = shared
+        .map(|(name, schemas)| (name.clone(), schemas.clone()))
+        .collect();
+    match weight_of(&shared) <= DEFINITION_VALUES_MAX {
+        true => shared,
+        false => Map::new(),
+    }
+}
+
+/// Returns a part of a schema with these beside it, if a recursion of the part leads to them.
+fn with_definitions<'v>(part: &'v Value, definitions: &Map<String, Value>) -> Cow<'v, Value> {
+    match part {
+        Value::Object(members) if !definitions.is_empty() && normal::has_reference(part) => {
+            let mut members = members.clone();
+            members.extend(definitions.clone());
+            Cow::Owned(Value::Object(members))
+        }
+        _ => Cow::Borrowed(part),
     }
 }
 
