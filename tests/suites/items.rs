@@ -520,6 +520,34 @@ async fn news_of_a_resource_reaches_those_who_subscribed_to_it() {
 }
 
 #[tokio::test]
+async fn news_of_a_list_that_is_not_pinned_reaches_those_who_listen() {
+    for behaviour in ["items", "items-legacy"] {
+        let scratch = tempfile::tempdir().expect("a folder");
+        let house = house(behaviour, &noted(scratch.path(), "note://1"), "");
+        let gateway = house.serve();
+        let [client, _] = served(&gateway).await;
+        let legacy = Legacy::open(gateway.url(), "2025-11-25").await;
+        let mut every = Events::open(legacy.stream()).await;
+        let wanted = json!({"notifications": {"resourcesListChanged": true}});
+        let listening = Modern::new(gateway.url()).request("subscriptions/listen", wanted);
+        let mut some = Events::open(listening).await;
+        let limit = Duration::from_secs(60);
+        some.next(limit).await.expect("an acknowledgement");
+        noted(scratch.path(), "note://1 note://2");
+        let greeting = client.get("shelf_greet", json!({"who": "news"})).await;
+        greeting.result();
+        for listener in [&mut every, &mut some] {
+            let news = listener.next(limit).await.expect("the client is notified");
+            assert_eq!(news["method"], "notifications/resources/list_changed");
+        }
+        assert_eq!(
+            client.resources().await,
+            ["shelf+note://1", "shelf+note://2"]
+        );
+    }
+}
+
+#[tokio::test]
 async fn what_the_maker_of_an_item_does_not_declare_is_refused_with_the_reason() {
     let scratch = tempfile::tempdir().expect("a folder");
     let published = sample::CONTRACT.replace(

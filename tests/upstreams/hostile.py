@@ -299,6 +299,8 @@ def item(request):
         return answer(request, {"resources": [{"name": uri, "uri": uri, "description": f"Note {uri}."} for uri in lines]})
     if method == "prompts/get":
         if params["name"] == "greet":
+            if params["arguments"].get("who") == "news":
+                write({"jsonrpc": "2.0", "method": "notifications/resources/list_changed"})
             messages = [{"role": "user", "content": text(json.dumps(params["arguments"]))}]
             return answer(request, {"description": "A greeting.", "messages": messages, "_meta": {"own": 1, "dev.weir/receipt": "x"}})
         if params["name"] == "with a note":

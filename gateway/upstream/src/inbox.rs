@@ -4,7 +4,7 @@ use std::{
     collections::{HashMap, HashSet},
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -66,6 +66,8 @@ pub(crate) struct UpstreamInbox {
     tokens: Option<TokenSource>,
     /// The number of times that a list changed, or that the session ended.
     changes: watch::Sender<u64>,
+    /// Set when the list of resources is among them, until it is passed on.
+    resource_news: Arc<AtomicBool>,
     /// The URIs of resources that the server says have changed.
     updated: broadcast::Sender<String>,
     pub(crate) rubbish: AtomicU64,
@@ -175,6 +177,7 @@ impl UpstreamInbox {
             tokens: settings.tokens.clone(),
             is_shared: settings.is_shared,
             changes: watch::Sender::new(0),
+            resource_news: Arc::default(),
             updated: broadcast::Sender::new(UPDATED_MAX),
             rubbish: AtomicU64::new(0),
             last: AtomicU64::new(0),
@@ -216,6 +219,10 @@ impl UpstreamInbox {
 
     pub(crate) fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
+    }
+
+    pub(crate) fn resource_news(&self) -> Arc<AtomicBool> {
+        self.resource_news.clone()
     }
 
     pub(crate) fn updated(&self) -> broadcast::Receiver<String> {
@@ -583,9 +590,11 @@ impl UpstreamInbox {
                     let _ = self.updated.send(uri); // the receiver may be gone
                 }
             }
-            "notifications/tools/list_changed"
-            | "notifications/resources/list_changed"
-            | "notifications/prompts/list_changed" => {
+            "notifications/resources/list_changed" => {
+                self.resource_news.store(true, Ordering::Relaxed);
+                self.changes.send_modify(|changes| *changes += 1);
+            }
+            "notifications/tools/list_changed" | "notifications/prompts/list_changed" => {
                 self.changes.send_modify(|changes| *changes += 1)
             }
             _ => {}

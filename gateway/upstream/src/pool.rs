@@ -82,6 +82,10 @@ pub(crate) struct UpstreamPool {
     owners: Mutex<HashMap<SessionOwner, StartFailures>>,
     /// Wakes when the server says that a list changed.
     changed: Arc<Notify>,
+    /// Set when it was the list of resources, until that is asked for.
+    resource_news: Arc<AtomicBool>,
+    /// The server has reported a change of a single resource, whatever it declares.
+    has_updated: Arc<AtomicBool>,
     /// The URIs of changed resources, from every session.
     updated: broadcast::Sender<String>,
     closing: CancellationToken,
@@ -156,6 +160,8 @@ impl UpstreamPool {
             declared: Mutex::default(),
             owners: Mutex::default(),
             changed: Arc::default(),
+            resource_news: Arc::default(),
+            has_updated: Arc::default(),
             updated: broadcast::Sender::new(UPDATED_MAX),
             closing: CancellationToken::new(),
             tasks: TaskTracker::new(),
@@ -302,6 +308,7 @@ impl UpstreamPool {
             self.updated.clone(),
             self.closing.clone(),
         );
+        let has_updated = self.has_updated.clone();
         tokio::spawn(async move {
             loop {
                 let news = tokio::select! {
@@ -309,7 +316,10 @@ impl UpstreamPool {
                     () = ended.cancelled() => return,
                 };
                 match news {
-                    Ok(uri) => drop(updated.send(uri)), // the receiver may be gone
+                    Ok(uri) => {
+                        has_updated.store(true, Ordering::Relaxed);
+                        let _ = updated.send(uri); // the receiver may be gone
+                    }
                     Err(broadcast::error::RecvError::Lagged(_)) => {}
                     Err(broadcast::error::RecvError::Closed) => return,
                 }
@@ -317,12 +327,16 @@ impl UpstreamPool {
         });
         let (mut changes, changed) = (session.changes(), self.changed.clone());
         let closing = self.closing.clone();
+        let (heard, resource_news) = (session.resource_news(), self.resource_news.clone());
         tokio::spawn(async move {
             tokio::time::sleep(SETTLING).await;
             loop {
                 tokio::select! {
                     more = changes.changed() => if more.is_err() { return },
                     () = closing.cancelled() => return,
+                }
+                if heard.swap(false, Ordering::Relaxed) {
+                    resource_news.store(true, Ordering::Relaxed);
                 }
                 changed.notify_one();
             }
@@ -451,8 +465,18 @@ impl UpstreamPool {
         *self.declared.lock() = Some(session.declared());
     }
 
+    /// Returns what the server declared last. Some report changes of resources without declaring it (Python SDK 1.x).
     pub(crate) fn declared(&self) -> Option<DeclaredCapabilities> {
-        *self.declared.lock()
+        let declared = *self.declared.lock();
+        declared.map(|declared| DeclaredCapabilities {
+            subscriptions: declared.subscriptions || self.has_updated.load(Ordering::Relaxed),
+            ..declared
+        })
+    }
+
+    /// Returns `true` if the server said that its list of resources changed, since this was asked last.
+    pub(crate) fn take_resource_news(&self) -> bool {
+        self.resource_news.swap(false, Ordering::Relaxed)
     }
 
     pub(crate) fn restarts(&self) -> u64 {

@@ -11,7 +11,7 @@ use std::{
     pin::Pin,
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -199,6 +199,10 @@ impl UpstreamSession {
     /// Returns how often the server announced that a list changed.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.core.inbox.changes()
+    }
+
+    pub(crate) fn resource_news(&self) -> Arc<AtomicBool> {
+        self.core.inbox.resource_news()
     }
 
     /// Returns what a child wrote to stderr last.

@@ -82,6 +82,8 @@ pub struct UpstreamFindings {
     pub contract: String,
     /// Tools that can be published.
     pub tools: usize,
+    /// The digest of the resources that it listed.
+    pub resources: Option<[u8; 32]>,
     /// Items that cannot, and why.
     pub left_out: Vec<String>,
     /// The remarks about the rest.
@@ -504,6 +506,11 @@ impl UpstreamServer {
     /// used.
     pub async fn list_changed(&self) {
         self.pool.changed().notified().await;
+    }
+
+    /// Returns `true` if the server said that its list of resources changed, since this was asked last.
+    pub fn take_resource_news(&self) -> bool {
+        self.pool.take_resource_news()
     }
 
     /// Returns the URIs of resources that the server says have changed, in any session.

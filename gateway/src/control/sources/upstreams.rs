@@ -19,7 +19,7 @@ use tokio::sync::{broadcast::error::RecvError, watch};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::task::AbortOnDropHandle;
 use weir_contracts::{CompiledContract, ContractVersion, FileProblem, uri};
-use weir_upstream::{UpstreamFailureKind, UpstreamFindings, UpstreamServer};
+use weir_upstream::{UpstreamFailureKind, UpstreamFindings, UpstreamResources, UpstreamServer};
 use weir_watch::{FileWatcher, WatchTarget, next_beat};
 
 use self::offer::{CompiledOffer, compile};
@@ -201,6 +201,7 @@ impl UpstreamSource {
     /// call doubts it.
     async fn look_out(self: Arc<Self>, upstream: Arc<UpstreamServer>, watcher: &FileWatcher) {
         let (mut failures, mut last_report, mut last_version) = (0_u32, None, None);
+        let mut last_resources = None;
         // Looks in a row that the server announced a change for, and that found none.
         let (mut is_announced, mut idle) = (false, 0);
         loop {
@@ -212,6 +213,9 @@ impl UpstreamSource {
                 .map(|file| self.gateway.config().base.join(file));
             let stamp = overlay.as_deref().and_then(folder::stamp);
             let seen = self.look_at(&upstream).await;
+            let has_others = last_resources.is_some() && last_resources != seen.resources;
+            last_resources = seen.resources;
+            self.announce_resources(&upstream, &seen.contract, has_others);
             let report = (
                 seen.failure.clone(),
                 seen.left_out.clone(),
@@ -264,6 +268,16 @@ impl UpstreamSource {
         }
     }
 
+    /// Announces that a list of resources changed which is no part of a contract. `has_others`: the server lists others than
+    /// before; to a caller's own session it may list more than to ours.
+    fn announce_resources(&self, upstream: &UpstreamServer, contract: &str, has_others: bool) {
+        let is_announced = upstream.take_resource_news() || has_others;
+        let is_live = upstream.config().resources == UpstreamResources::Live;
+        if is_announced && is_live && !contract.is_empty() {
+            self.gateway.announcements().list_changed(contract, 2);
+        }
+    }
+
     /// Looks at one server now: its lists become the live version, a draft, or a reason why neither.
     pub async fn look_at(&self, upstream: &UpstreamServer) -> UpstreamFindings {
         let mut seen = UpstreamFindings {
@@ -286,6 +300,7 @@ impl UpstreamSource {
                     .set_overlay(&upstream.name, offer.overlay);
                 seen.server = offer.server;
                 seen.tools = offer.compiled.contract.tools.len();
+                seen.resources = Some(offer.resources);
                 seen.contract.clone_from(&offer.compiled.contract.name);
                 let problem =
                     |problem: &FileProblem| format!("{}: {}", problem.place, problem.message);

@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, path::Path};
 
 use serde_json::value::RawValue;
+use sha2::{Digest as _, Sha256};
 use weir_contracts::{
     CompiledContract, FileProblem, name,
     offer::{self, ServerLists},
@@ -21,6 +22,8 @@ pub struct CompiledOffer {
     pub server: String,
     pub notes: Vec<String>,
     pub overlay: Option<UpstreamOverlay>,
+    /// The digest of its list of resources.
+    pub resources: [u8; 32],
 }
 
 /// Makes a contract of what a server lists. `base` is the folder that the overlay's path starts from. `taken` has the
@@ -61,6 +64,11 @@ pub fn compile_with(
         .unwrap_or_default();
     // An unpublished item is no part of the comparison: a resource that comes and goes changes no contract.
     let has_resources = all.resources.is_some();
+    let mut resources = Sha256::new();
+    for resource in all.resources.iter().flatten() {
+        resources.update(resource.get());
+        resources.update([0]);
+    }
     let pinned = ServerLists {
         tools: all.tools,
         prompts: all.prompts,
@@ -98,6 +106,7 @@ pub fn compile_with(
         server,
         notes,
         overlay,
+        resources: resources.finalize().into(),
     })
 }
 
