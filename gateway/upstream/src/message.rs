@@ -1,4 +1,4 @@
-//! JSON-RPC as it is sent and received here. Ids are ours: numbers from 1.
+//! JSON-RPC as it is sent and received here. Ids are ours: numbers.
 
 use std::borrow::Cow;
 

@@ -11,7 +11,7 @@ use std::{
     pin::Pin,
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicBool, Ordering},
     },
     time::Duration,
 };
@@ -135,7 +135,6 @@ impl UpstreamSession {
             link,
             inbox,
             settings: settings.clone(),
-            next_id: AtomicU64::new(1),
         };
         let probe = matches!(target, UpstreamTarget::Command(_)).then_some(settings.probe);
         let agreed = timeout_at(deadline, agree(&core, era, probe)).await.unwrap_or_else(|_| {

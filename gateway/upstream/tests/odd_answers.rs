@@ -92,6 +92,7 @@ async fn odd(
             json!({ "protocolVersion": "2025-06-18", "capabilities": { "logging": {} }, "serverInfo": { "name": "odd" } })
         }
         "logging/setLevel" => std::future::pending().await,
+        "tools/call" if how == "own-id" => json!({ "content": [], "id": request["id"] }),
         _ => json!({ "content": [] }),
     };
     let mut answer = answer(&request, result);
@@ -222,6 +223,21 @@ async fn a_server_that_answers_oddly_for_its_era_is_asked_for_the_other() {
         assert_eq!(session.version(), "2025-06-18", "{how}");
         call(&session, "t").await.expect(how);
     }
+}
+
+/// Some bridges send what a server answers one client to all of them: it answers no request of another caller.
+#[tokio::test]
+async fn no_two_sessions_send_the_same_id() {
+    let url = format!("{}/own-id", serve().await);
+    let mut answers = Vec::new();
+    for _ in 0..3 {
+        let session = open(url.clone(), EraPreference::Legacy).await;
+        let session = session.expect("a session");
+        answers.push(call(&session, "t").await.expect("an answer"));
+    }
+    answers.sort();
+    answers.dedup();
+    assert_eq!(answers.len(), 3, "{answers:?}");
 }
 
 /// A caller that asks for log messages.

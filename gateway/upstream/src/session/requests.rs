@@ -1,8 +1,11 @@
 //! Requests to a server and their answers, before and after an era is agreed on.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering},
+use std::{
+    hash::{BuildHasher as _, RandomState},
+    sync::{
+        Arc, LazyLock,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use serde_json::value::RawValue;
@@ -18,12 +21,21 @@ use crate::{
     settings::{ClientCapability, UpstreamSettings},
 };
 
+/// The first id of a process is below this: some servers hold ids in 31 bits.
+const FIRST_ID_MAX: u64 = 1 << 30;
+
+/// The next id of all sessions. Some bridges send what a server answers one client to all of them, such as supergateway over
+/// SSE. Those of another process begin elsewhere.
+static NEXT_ID: LazyLock<AtomicU64> = LazyLock::new(|| {
+    let random = RandomState::new().hash_one(std::process::id());
+    AtomicU64::new(1 + random % FIRST_ID_MAX)
+});
+
 /// The parts that send requests, before and after an era is agreed on.
 pub(crate) struct SessionCore {
     pub(super) link: UpstreamLink,
     pub(super) inbox: Arc<UpstreamInbox>,
     pub(super) settings: UpstreamSettings,
-    pub(super) next_id: AtomicU64,
 }
 
 pub(crate) struct SessionRequest {
@@ -213,7 +225,8 @@ impl SessionCore {
         self.link.send(request.into_outgoing(id)).await
     }
 
+    /// Returns the id of a further request.
     pub(super) fn id(&self) -> u64 {
-        self.next_id.fetch_add(1, Ordering::Relaxed)
+        NEXT_ID.fetch_add(1, Ordering::Relaxed)
     }
 }
