@@ -6,6 +6,7 @@
 //! Recursive schemas are compared once as each pair that they come to; inside, that pair is taken as compared. Values are
 //! finite, so a difference is seen at the outermost place that has it.
 
+mod contradiction;
 mod finite;
 pub mod normal;
 pub mod number;
@@ -22,6 +23,7 @@ use sha2::{Digest as _, Sha256};
 
 use self::normal::{NormalSchema, canonical};
 pub use self::{
+    contradiction::{ContradictionSearch, SchemaContradiction},
     finite::is_never,
     rule::{ChangeSeverity, SCHEMA_ROWS, SchemaRow, SchemaRule, SchemaSide},
     witness::{WitnessProver, weight},

@@ -32,7 +32,7 @@ use weir_text::shorten;
 
 pub use self::digits::with_text_form;
 pub use self::lengths::PatternLengths;
-pub use self::pattern::takes_every_text;
+pub use self::pattern::{takes_every_text, takes_no_text};
 pub use self::violations::{RenderedValue, SchemaViolation};
 use self::{
     budget::StepBudget,

@@ -1,8 +1,10 @@
 //! Moves the schema of a field into the tool's schema: its definitions go to the root's `$defs`, where clients look for them.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Map, Value};
 use weir_schema::{
-    compare,
+    compare::{self, ContradictionSearch},
     keyword::{
         ANCHOR, DEFINITIONS, DEFS, DYNAMIC_ANCHOR, DYNAMIC_REF, ID, RECURSIVE_REF, REF, SCHEMA,
     },
@@ -57,10 +59,8 @@ pub(super) fn of_field(
         return Map::new();
     }
     let known = problems.len();
-    if compare::is_never(&whole) {
-        add_never(place, problems);
-    }
     check_inside(&schema, place, problems);
+    check_contradictions(&whole, place, problems);
     if problems.len() > known {
         return Map::new();
     }
@@ -70,8 +70,8 @@ pub(super) fn of_field(
     }
 }
 
-/// Refuses keywords that only a whole schema may have, names of members that models' interfaces refuse, patterns of
-/// another dialect, and parts that no value meets.
+/// Refuses keywords that only a whole schema may have, names of members that models' interfaces refuse, and patterns of
+/// another dialect.
 fn check_inside(schema: &Map<String, Value>, place: &str, problems: &mut FileProblems) {
     for keyword in ADDRESSES
         .iter()
@@ -105,21 +105,48 @@ fn check_inside(schema: &Map<String, Value>, place: &str, problems: &mut FilePro
         }
     }
     each_inside_at(schema, &mut place.to_owned(), &mut |inner, place| {
-        // A member or an item may be forbidden on purpose.
-        if inner.get("not").is_none() && compare::is_never(inner) {
-            add_never(place, problems);
-        }
         let schema = inner.as_object().into_iter();
         schema.for_each(|schema| check_inside(schema, place, problems));
     });
 }
 
-fn add_never(place: &str, problems: &mut FileProblems) {
-    problems.add_hint(
-        place,
-        "no value meets the schema: it lists none of its type, or its bounds leave none",
-        "mend the schema; `schema: {}` takes any value",
-    );
+/// Refuses a schema that no value meets, and such parts of one. Each place is reported once.
+fn check_contradictions(whole: &Value, place: &str, problems: &mut FileProblems) {
+    let mut search = ContradictionSearch::new(whole);
+    let mut found = BTreeMap::new();
+    if let Some(contradiction) = search.find(whole, "") {
+        found.insert(contradiction.place, contradiction.reason);
+    }
+    collect_contradictions(&mut search, whole, "", &mut found);
+    for (inner, reason) in found {
+        problems.add_hint(
+            format!("{place}{inner}"),
+            format!("no value meets the schema: {reason}"),
+            "mend the schema; `schema: {}` takes any value",
+        );
+    }
+}
+
+/// Collects the parts whose own bounds and lists leave no value, by the place of the keyword.
+fn collect_contradictions<'s>(
+    search: &mut ContradictionSearch<'s>,
+    schema: &'s Value,
+    place: &str,
+    found: &mut BTreeMap<String, String>,
+) {
+    let Value::Object(members) = schema else {
+        return;
+    };
+    each_inside_at(members, &mut place.to_owned(), &mut |inner, place| {
+        // A member or an item may be forbidden on purpose.
+        if inner.get("not").is_none()
+            && compare::is_never(inner)
+            && let Some(contradiction) = search.find(inner, place)
+        {
+            found.insert(contradiction.place, contradiction.reason);
+        }
+        collect_contradictions(search, inner, place, found);
+    });
 }
 
 fn leads_to_defs_alone(schema: &Map<String, Value>) -> bool {

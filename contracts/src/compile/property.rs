@@ -545,6 +545,12 @@ fn check_pattern(place: &str, pattern: &str, problems: &mut FileProblems) {
             "is not a regular expression that runs in linear time",
             "check the brackets; look-around and back-references are not available",
         );
+    } else if validate::takes_no_text(pattern) {
+        problems.add_hint(
+            format!("{place}/pattern"),
+            "is a pattern that no text meets",
+            "write ^ at the start and $ at the end alone, and at least one character into [...]",
+        );
     } else {
         check_dialect(&format!("{place}/pattern"), pattern, problems);
     }

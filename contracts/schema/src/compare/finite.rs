@@ -147,7 +147,7 @@ fn list_numbers(schema: &Value, types: u8) -> Option<Vec<Value>> {
     }
 }
 
-fn is_exact(number: ExactNumber) -> bool {
+pub(super) fn is_exact(number: ExactNumber) -> bool {
     match number {
         ExactNumber::Whole(whole) => whole.abs() <= EXACT_MAX,
         ExactNumber::Fraction(fraction) => fraction.abs() < EXACT_MAX as f64,

@@ -22,7 +22,7 @@ pub(super) const FRACTION: u8 = 8;
 pub(super) const STRING: u8 = 16;
 pub(super) const ARRAY: u8 = 32;
 pub(super) const OBJECT: u8 = 64;
-const ALL: u8 = 127;
+pub(super) const ALL: u8 = 127;
 
 /// Values that came, among which a new name is looked for.
 const LIKELY_MAX: usize = 100;
@@ -75,7 +75,7 @@ pub(super) fn type_of(value: &Value) -> u8 {
     }
 }
 
-fn types_among(values: &[Value]) -> u8 {
+pub(super) fn types_among(values: &[Value]) -> u8 {
     values.iter().fold(0, |types, value| types | type_of(value))
 }
 
@@ -666,7 +666,7 @@ pub(super) fn bound(
 }
 
 /// Returns the distance of the whole numbers that a schema allows, by its step.
-fn whole_step(schema: &Value) -> i128 {
+pub(super) fn whole_step(schema: &Value) -> i128 {
     let step = schema.get("multipleOf").and_then(Multiple::from_value);
     step.map_or(1, Multiple::whole_step)
 }

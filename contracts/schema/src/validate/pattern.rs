@@ -1,4 +1,4 @@
-//! Patterns that every text meets.
+//! Patterns that every text meets, and those that none does.
 
 use regex_syntax::hir::{Class, Hir, HirKind, Look};
 
@@ -14,6 +14,11 @@ pub fn takes_every_text(pattern: &str) -> bool {
             // Engines differ in the line breaks that a dot leaves out, and each leaves out some.
             || !pattern.contains('.') && takes_whole_text(&hir)
     })
+}
+
+/// Returns `true` if no text meets the pattern.
+pub fn takes_no_text(pattern: &str) -> bool {
+    parsed(pattern).is_some_and(|hir| is_met_nowhere(&hir))
 }
 
 fn parsed(pattern: &str) -> Option<Hir> {
@@ -77,6 +82,27 @@ fn is_any_character(hir: &Hir) -> bool {
     }
 }
 
+/// Returns `true` if the expression matches in no text: a class without characters is asked for, or a character before the
+/// start or behind the end.
+fn is_met_nowhere(hir: &Hir) -> bool {
+    match hir.kind() {
+        HirKind::Empty | HirKind::Look(_) | HirKind::Literal(_) => false,
+        HirKind::Class(class) => class.minimum_len().is_none(),
+        HirKind::Repetition(repeated) => repeated.min > 0 && is_met_nowhere(&repeated.sub),
+        HirKind::Capture(capture) => is_met_nowhere(&capture.sub),
+        HirKind::Alternation(arms) => arms.iter().all(is_met_nowhere),
+        HirKind::Concat(parts) => parts.iter().any(is_met_nowhere) || is_beyond_an_end(parts),
+    }
+}
+
+fn is_beyond_an_end(parts: &[Hir]) -> bool {
+    let has_characters = |part: &Hir| part.properties().minimum_len() > Some(0);
+    let start = parts.iter().rposition(|part| is_look(part, Look::Start));
+    let end = parts.iter().position(|part| is_look(part, Look::End));
+    start.is_some_and(|start| parts[..start].iter().any(has_characters))
+        || end.is_some_and(|end| parts[end..].iter().any(has_characters))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -100,6 +126,7 @@ mod tests {
             "^$|",
         ] {
             assert!(takes_every_text(pattern), "{pattern}");
+            assert!(!takes_no_text(pattern), "{pattern}");
         }
         for pattern in [
             // A line break is none of these characters.
@@ -117,6 +144,16 @@ mod tests {
             "(",
         ] {
             assert!(!takes_every_text(pattern), "{pattern}");
+        }
+    }
+
+    #[test]
+    fn a_pattern_may_take_no_text() {
+        for pattern in ["[^\\s\\S]", "a^", "$a", "(?:x^|b$c)", "(?:[^\\w\\W])+z"] {
+            assert!(takes_no_text(pattern), "{pattern}");
+        }
+        for pattern in ["a*^", "$a?", "^^a", "a$$", "(?:a^)?b", "a^|b", "(?=a)b^"] {
+            assert!(!takes_no_text(pattern), "{pattern}");
         }
     }
 }
