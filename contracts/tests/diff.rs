@@ -764,6 +764,23 @@ fn spellings() -> Vec<(Value, Value)> {
             members(json!({ "propertyNames": { "pattern": "^" } })),
             members(json!({})),
         ),
+        (text(), json!({ "anyOf": [text()] })),
+        (
+            json!({ "type": "integer", "minimum": 1 }),
+            json!({ "type": "integer", "oneOf": [{ "minimum": 1 }] }),
+        ),
+        (
+            text(),
+            with_type("string", json!({ "anyOf": [{ "minLength": 3 }, text()] })),
+        ),
+        (
+            text(),
+            with_type("string", json!({ "not": false, "then": false })),
+        ),
+        (
+            list(json!({ "maxItems": 3 })),
+            list(json!({ "maxItems": 3, "minContains": 2 })),
+        ),
         (json!({ "enum": [] }), json!(false)),
         (
             json!({ "type": "integer", "minimum": 3, "maximum": 2 }),
@@ -857,6 +874,27 @@ fn a_narrower_schema_is_no_other_spelling() {
             assert_eq!(found.breaking, is_breaking, "{old} → {new}: {found:?}");
             assert!(found.class >= ChangeSeverity::Compatible, "{found:?}");
         }
+    }
+}
+
+/// Of two alternatives that look as like the old schema, the second takes all of its values.
+#[test]
+fn an_alternative_is_compared_with_the_one_that_takes_it() {
+    let text = |rules: Value| with_type("string", rules);
+    let one = object(text(json!({ "maxLength": 50 })));
+    let arms = json!([
+        text(json!({ "format": "date" })),
+        text(json!({ "maxLength": 100 }))
+    ]);
+    let two = object(json!({ "anyOf": arms }));
+    for (old, new, side, class) in [
+        (&one, &two, SchemaSide::Input, ChangeSeverity::Compatible),
+        (&one, &two, SchemaSide::Output, ChangeSeverity::Breaking),
+        (&two, &one, SchemaSide::Input, ChangeSeverity::Breaking),
+        (&two, &one, SchemaSide::Output, ChangeSeverity::Compatible),
+    ] {
+        let found = diff_schemas(old, new, side);
+        assert_eq!(found.class, class, "{found:?}");
     }
 }
 

@@ -113,6 +113,8 @@ struct SchemaComparison<'s> {
     left: usize,
     /// Whether they were too few for something.
     is_cut: bool,
+    /// Whether this is about the effect as a whole.
+    is_trial: bool,
 }
 
 /// The effect of a change as a whole on the set of valid values.
@@ -133,6 +135,7 @@ impl<'s> SchemaComparison<'s> {
             depth: 0,
             left,
             is_cut: false,
+            is_trial: false,
         }
     }
 
@@ -367,6 +370,7 @@ impl<'s> SchemaComparison<'s> {
         let mut trial = Self {
             followed: self.followed.clone(),
             depth: self.depth + 1,
+            is_trial: true,
             ..Self::new(self.wholes, self.left)
         };
         trial.schema(old, new);

@@ -129,6 +129,11 @@ pub(super) fn canonical(schema: &Value) -> Value {
     let mut out = Map::new();
     for (key, value) in map.iter().filter(|(key, _)| !TEXTS.contains(&key.as_str())) {
         let value = match (key.as_str(), value) {
+            ("type", Value::Array(words)) if words.len() == 1 => words[0].clone(),
+            ("enum", Value::Array(values)) if values.len() == 1 && !map.contains_key("const") => {
+                out.insert("const".to_owned(), values[0].clone());
+                continue;
+            }
             ("required" | "enum" | "type", Value::Array(items)) => {
                 let mut items = items.clone();
                 items.sort_by_cached_key(Value::to_string);
@@ -234,6 +239,8 @@ impl<'s> SchemaInliner<'s> {
                 }
             }
         }
+        drop_idle(&mut out);
+        unwrap_only_arm(&mut out);
         if let Some(folded) = fold_union(&out) {
             out = folded;
         }
@@ -327,19 +334,23 @@ impl<'s> SchemaInliner<'s> {
 /// Makes two schemas for the same value one, where no keyword of one looks at keywords of the other; else the second
 /// stays in `allOf`.
 fn join(schema: &mut Map<String, Value>, other: Map<String, Value>) {
+    if !are_apart(schema, &other) {
+        return add_to_all_of(schema, Value::Object(other));
+    }
+    for (name, value) in other {
+        schema.entry(name).or_insert(value);
+    }
+}
+
+/// Returns `true` if no keyword of one schema looks at keywords of the other.
+fn are_apart(schema: &Map<String, Value>, other: &Map<String, Value>) -> bool {
     let of_schema = || schema.keys().filter(|name| holds_a_rule(name));
     let is_apart = |name: &String| {
         !looks_around(name)
             && of_schema()
                 .all(|beside| beside != name && keyword_group(beside) != keyword_group(name))
     };
-    if other.keys().filter(|name| holds_a_rule(name)).all(is_apart) {
-        for (name, value) in other {
-            schema.entry(name).or_insert(value);
-        }
-        return;
-    }
-    add_to_all_of(schema, Value::Object(other));
+    other.keys().filter(|name| holds_a_rule(name)).all(is_apart)
 }
 
 fn holds_a_rule(keyword: &String) -> bool {
@@ -350,6 +361,49 @@ fn holds_a_rule(keyword: &String) -> bool {
 /// another schema it would mean something else.
 fn looks_around(keyword: &str) -> bool {
     matches!(keyword, "unevaluatedProperties" | "unevaluatedItems")
+}
+
+/// Drops keywords that say nothing without another one, and a `not` that excludes nothing.
+fn drop_idle(schema: &mut Map<String, Value>) {
+    const NEEDED: [(&str, &str); 4] = [
+        ("then", "if"),
+        ("else", "if"),
+        ("minContains", "contains"),
+        ("maxContains", "contains"),
+    ];
+    for (keyword, needed) in NEEDED {
+        if !schema.contains_key(needed) {
+            schema.shift_remove(keyword);
+        }
+    }
+    let is_nothing = |excluded: &Value| {
+        excluded
+            .as_object()
+            .is_some_and(|members| members.len() == 1)
+            && is_false(excluded)
+    };
+    if schema.get("not").is_some_and(is_nothing) {
+        schema.shift_remove("not");
+    }
+}
+
+/// Writes a union of one alternative as that alternative, where both can be one schema and no text is lost.
+fn unwrap_only_arm(schema: &mut Map<String, Value>) {
+    for key in ["anyOf", "oneOf"] {
+        let arms = schema.get(key).and_then(Value::as_array);
+        let Some([Value::Object(arm)]) = arms.map(Vec::as_slice) else {
+            continue;
+        };
+        let (arm, mut joined) = (arm.clone(), schema.clone());
+        joined.shift_remove(key);
+        let is_kept =
+            |(name, text): (&String, &Value)| joined.get(name).is_none_or(|other| other == text);
+        let mut texts = arm.iter().filter(|(name, _)| !holds_a_rule(name));
+        if texts.all(is_kept) && are_apart(&joined, &arm) {
+            join(&mut joined, arm);
+            *schema = joined;
+        }
+    }
 }
 
 /// Folds a union of alternatives of different types into one schema with several types, if its keywords allow it:

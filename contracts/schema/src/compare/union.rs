@@ -12,6 +12,8 @@ use crate::walk;
 
 /// Alternatives that are paired; a larger union is compared as a whole.
 const ARMS_MAX: usize = 64;
+/// Equally similar alternatives that are compared to find the partner of one.
+const CLEAREST_MAX: usize = 4;
 
 /// An alternative and its place. A schema without a union is its own only alternative.
 #[derive(Clone, Copy)]
@@ -55,7 +57,10 @@ impl<'s> SchemaComparison<'s> {
     fn beside(&mut self, old: &'s Value, new: &'s Value) -> bool {
         for key in ["anyOf", "oneOf"] {
             match (old.get(key), new.get(key)) {
-                (None, Some(_)) => {
+                (None, Some(arms)) => {
+                    if self.is_in_an_arm(key, arms, |this, arm| !this.effect(old, arm).narrows) {
+                        continue;
+                    }
                     self.find_at(
                         SchemaRule::UnionAdded,
                         (old, new),
@@ -63,7 +68,10 @@ impl<'s> SchemaComparison<'s> {
                         format!("{key} must be met as well"),
                     );
                 }
-                (Some(_), None) => {
+                (Some(arms), None) => {
+                    if self.is_in_an_arm(key, arms, |this, arm| !this.effect(arm, new).widens) {
+                        continue;
+                    }
                     self.find_at(
                         SchemaRule::UnionRemoved,
                         (old, new),
@@ -81,46 +89,26 @@ impl<'s> SchemaComparison<'s> {
         false
     }
 
+    /// Returns `true` if the rest of a schema is in one of its alternatives, so that the union is no rule.
+    fn is_in_an_arm(
+        &mut self,
+        key: &str,
+        union: &'s Value,
+        is_in: impl Fn(&mut Self, &'s Value) -> bool,
+    ) -> bool {
+        let arms = arms_of(key, union).unwrap_or_default();
+        arms.iter().any(|arm| is_in(self, arm.schema))
+    }
+
     fn arms(&mut self, around: (&'s Value, &'s Value), was: &[UnionArm<'s>], is: &[UnionArm<'s>]) {
         let weights = was.iter().chain(is).map(|arm| weight(arm.schema));
         if !self.spend(weights.sum::<usize>() + was.len() * is.len()) {
             return;
         }
-        let rules = |arms: &[UnionArm<'s>]| -> Vec<String> {
-            arms.iter()
-                .map(|arm| digest(&canonical(arm.schema)))
-                .collect()
-        };
-        let (rules_before, rules_now) = (rules(was), rules(is));
-        let mut partner: Vec<Option<usize>> = vec![None; was.len()];
-        let mut taken = vec![false; is.len()];
-        // Equal alternatives are paired first, so that an inserted one is paired with none; then the most similar ones
-        // are.
-        for least in [SAME, 1] {
-            for (index, arm) in was
-                .iter()
-                .enumerate()
-                .filter(|(index, _)| partner[*index].is_none())
-                .collect::<Vec<_>>()
-            {
-                let free = is.iter().enumerate().filter(|(other, _)| !taken[*other]);
-                let scored = free.map(|(other, candidate)| {
-                    let score = match rules_before[index] == rules_now[other] {
-                        true => SAME,
-                        false => likeness(arm.schema, candidate.schema),
-                    };
-                    (score, other)
-                });
-                // Among equally similar ones the first is taken.
-                let best = scored
-                    .filter(|(score, _)| *score >= least)
-                    .max_by_key(|(score, other)| (*score, usize::MAX - other));
-                if let Some((_, other)) = best {
-                    partner[index] = Some(other);
-                    taken[other] = true;
-                }
-            }
-        }
+        let partner = self.pair_arms(was, is);
+        let taken: Vec<bool> = (0..is.len())
+            .map(|other| partner.contains(&Some(other)))
+            .collect();
         for (index, arm) in was.iter().enumerate() {
             match partner[index] {
                 Some(other) => {
@@ -170,6 +158,66 @@ impl<'s> SchemaComparison<'s> {
                 reason,
             );
         }
+    }
+
+    /// Returns the new alternative that each old one is compared with.
+    fn pair_arms(&mut self, was: &[UnionArm<'s>], is: &[UnionArm<'s>]) -> Vec<Option<usize>> {
+        let rules = |arms: &[UnionArm<'s>]| -> Vec<String> {
+            arms.iter()
+                .map(|arm| digest(&canonical(arm.schema)))
+                .collect()
+        };
+        let (rules_before, rules_now) = (rules(was), rules(is));
+        let mut partner: Vec<Option<usize>> = vec![None; was.len()];
+        let mut taken = vec![false; is.len()];
+        // Equal alternatives are paired first, so that an inserted one is paired with none.
+        for (index, rules) in rules_before.iter().enumerate() {
+            let mut free = (0..is.len()).filter(|other| !taken[*other]);
+            if let Some(other) = free.find(|other| rules_now[*other] == *rules) {
+                partner[index] = Some(other);
+                taken[other] = true;
+            }
+        }
+        // Then the side with fewer of them chooses the most similar ones of the other.
+        let chooses_old = is.len() < was.len();
+        for chooser in 0..was.len().min(is.len()) {
+            let pairs: Vec<(usize, usize)> = match chooses_old {
+                true => (0..was.len()).map(|index| (index, chooser)).collect(),
+                false => (0..is.len()).map(|other| (chooser, other)).collect(),
+            };
+            let free = pairs
+                .into_iter()
+                .filter(|(index, other)| partner[*index].is_none() && !taken[*other]);
+            let scored: Vec<(u32, (usize, usize))> = free
+                .map(|pair| (likeness(was[pair.0].schema, is[pair.1].schema), pair))
+                .filter(|(score, _)| *score > 0)
+                .collect();
+            if let Some((index, other)) = self.clearest(&scored, was, is) {
+                partner[index] = Some(other);
+                taken[other] = true;
+            }
+        }
+        partner
+    }
+
+    /// Returns the pair with the highest score. Among several, that is one whose change is wider or narrower alone, or else the
+    /// first.
+    fn clearest(
+        &mut self,
+        scored: &[(u32, (usize, usize))],
+        was: &[UnionArm<'s>],
+        is: &[UnionArm<'s>],
+    ) -> Option<(usize, usize)> {
+        let best = scored.iter().map(|(score, _)| *score).max()?;
+        let alike = scored.iter().filter(|(score, _)| *score == best);
+        let alike: Vec<(usize, usize)> = alike.map(|(_, pair)| *pair).collect();
+        if self.is_trial || alike.len() > CLEAREST_MAX || alike.len() == 1 {
+            return alike.first().copied();
+        }
+        alike.into_iter().min_by_key(|pair| {
+            let effect = self.effect(was[pair.0].schema, is[pair.1].schema);
+            u8::from(effect.narrows) + u8::from(effect.widens)
+        })
     }
 
     fn arm(
@@ -299,8 +347,6 @@ fn constants_within(schema: &Value) -> usize {
         .map(|(_, constants)| 1 + constants.len())
         .sum()
 }
-
-const SAME: u32 = 100;
 
 /// Returns how similar two alternatives are that are not the same; 0 means that no value of one is like a value of the other.
 fn likeness(one: &Value, two: &Value) -> u32 {
