@@ -57,7 +57,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use weir_state::{AdminRow, GatewayState};
 
-use self::api_routes::{ApiRoutes, routes};
+use self::api_routes::{ApiRoutes, check_query, routes};
 pub use self::{
     address::{announce, found},
     problem::AdminProblem,
@@ -221,15 +221,24 @@ fn router(admin: &Arc<AdminContext>, local: SocketAddr) -> Router {
     let router = routes().router;
     router
         // A contract may have the name of the route that previews one.
-        .route("/v1/contracts/preview", get(contracts::show_preview))
+        .route(
+            "/v1/contracts/preview",
+            check_query("/v1/contracts/{name}", get(contracts::show_preview)),
+        )
         // So may an upstream.
-        .route("/v1/upstreams/look", get(upstreams::show_look))
+        .route(
+            "/v1/upstreams/look",
+            check_query("/v1/upstreams/{name}", get(upstreams::show_look)),
+        )
         // So may a plugin.
         .route(
             "/v1/plugins/reload",
-            put(plugins::upload_reload)
-                .delete(plugins::remove_reload)
-                .layer(DefaultBodyLimit::max(plugins::BODY_MAX_BYTES)),
+            check_query(
+                "/v1/plugins/{name}",
+                put(plugins::upload_reload)
+                    .delete(plugins::remove_reload)
+                    .layer(DefaultBodyLimit::max(plugins::BODY_MAX_BYTES)),
+            ),
         )
         .merge(console::router())
         .route("/healthz", get(async || "ok\n"))

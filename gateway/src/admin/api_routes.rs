@@ -10,6 +10,9 @@ use super::AdminContext;
 
 #[cfg(test)]
 mod document;
+mod query;
+
+pub(super) use self::query::check_query;
 
 /// All routes.
 #[derive(Default)]
@@ -21,7 +24,8 @@ pub(super) struct ApiRoutes {
 
 impl ApiRoutes {
     pub(super) fn routes(mut self, route: ApiRoute) -> Self {
-        self.router = self.router.route(&route.path, route.handlers);
+        let handlers = check_query(&route.path, route.handlers);
+        self.router = self.router.route(&route.path, handlers);
         #[cfg(test)]
         self.described.push(route.described);
         self

@@ -1,15 +1,15 @@
 //! The audit trail of this state folder, all processes together.
 
-use std::{collections::BTreeMap, io};
+use std::io;
 
 use axum::{
     Json,
     body::Body as ResponseBody,
     extract::State as Shared,
-    http::{StatusCode, header},
+    http::header,
     response::{IntoResponse as _, Response},
 };
-use serde::{Deserialize, de::IgnoredAny};
+use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 use weir_audit::{
     AuditFilter, CALL_OUTCOMES, RECORD_KINDS, RecordPlace, RecordProof, TrailReport, parse_time,
@@ -51,9 +51,6 @@ pub(super) struct RecordFilter {
     /// A text that the record contains as it is written, such as a digest of arguments.
     #[param(max_length = 400)]
     text: Option<String>,
-    #[serde(flatten)]
-    #[param(ignore)]
-    unknown: BTreeMap<String, IgnoredAny>,
 }
 
 /// One page of them.
@@ -77,7 +74,6 @@ pub(super) struct RecordPage {
 
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-#[serde(deny_unknown_fields)]
 pub(super) struct ProofRange {
     /// The receipt of a later record of the same chain, or of this one, that the proof is to reach. By default it reaches the next
     /// record that another chain names, or else the last of its chain.
@@ -95,10 +91,6 @@ pub(super) struct Receipts {
 
 impl RecordFilter {
     fn filter(self) -> Answer<AuditFilter> {
-        if let Some(name) = self.unknown.keys().next() {
-            let detail = format!("there is no parameter `{}`", name.escape_debug());
-            return Err(AdminProblem::new(StatusCode::BAD_REQUEST, detail));
-        }
         Ok(AuditFilter {
             since: time("since", self.since)?,
             until: time("until", self.until)?,

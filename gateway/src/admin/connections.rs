@@ -29,7 +29,6 @@ const UPLOAD_MAX: Duration = Duration::from_secs(600);
 
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-#[serde(deny_unknown_fields)]
 pub(super) struct WantedSources {
     /// A part of the name, in any case.
     #[serde(default)]

@@ -81,7 +81,6 @@ pub(super) struct Back {
 
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-#[serde(deny_unknown_fields)]
 pub(super) struct DiffQuery {
     /// A version; by default the live one, or the last one that was live of a contract that was retired.
     from: Option<String>,
@@ -91,7 +90,6 @@ pub(super) struct DiffQuery {
 
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-#[serde(deny_unknown_fields)]
 pub(super) struct DraftsQuery {
     /// Only the drafts of this contract.
     contract: Option<String>,

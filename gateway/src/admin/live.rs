@@ -33,7 +33,6 @@ const CHECK_INTERVAL: Duration = Duration::from_secs(5);
 
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-#[serde(deny_unknown_fields)]
 pub(super) struct WantedFigures {
     /// Seconds back from now, 1 to 900; by default 60.
     #[param(minimum = 1, maximum = 900)]
@@ -42,7 +41,6 @@ pub(super) struct WantedFigures {
 
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-#[serde(deny_unknown_fields)]
 pub(super) struct WantedEvents {
     /// Whether `call` events are sent; by default they are.
     calls: Option<bool>,

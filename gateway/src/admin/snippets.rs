@@ -12,7 +12,6 @@ use crate::control::{
 
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-#[serde(deny_unknown_fields)]
 pub(super) struct WantedSnippets {
     /// This client alone, by the name that `weir connect` has for it.
     client: Option<String>,

@@ -12,7 +12,6 @@ use crate::control::{
 
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-#[serde(deny_unknown_fields)]
 pub(super) struct WantedTools {
     /// The agent whose tools are listed: those that its key allows, in its view at `/mcp`. By default every tool.
     agent: Option<String>,

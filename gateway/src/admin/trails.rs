@@ -19,7 +19,6 @@ use crate::control::{gate::Role, operations::trails};
 
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-#[serde(deny_unknown_fields)]
 pub(super) struct LineRange {
     /// The byte of the segment to begin with; by default its first.
     #[serde(default)]

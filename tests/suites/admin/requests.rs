@@ -47,6 +47,49 @@ async fn a_number_in_a_path_is_refused_by_its_name() {
     }
 }
 
+/// A filter whose name is misspelt would find everything.
+#[tokio::test]
+async fn a_parameter_that_a_route_does_not_have_is_refused() {
+    let house = sample::house();
+    let _gateway = house.serve();
+    let admin = Admin::of(&house);
+    let none = "this route has none in its query";
+    for (method, path, detail) in [
+        ("GET", "/v1/keys?agent=ann", none),
+        ("GET", "/v1/contracts?contarct=x", none),
+        ("GET", "/v1/contracts/airports?version=1", none),
+        ("GET", "/v1/contracts/preview?version=1", none),
+        ("GET", "/v1/upstreams/look?url=x", none),
+        ("DELETE", "/v1/plugins/reload?force", none),
+        ("POST", "/v1/contracts?dry_run=true", none),
+        (
+            "GET",
+            "/v1/drafts?contarct=x",
+            "this route has `contract`, `status`, `before`",
+        ),
+        (
+            "GET",
+            "/v1/tools?q=a&limit=5",
+            "this route has `agent`, `q`, `cursor`",
+        ),
+        ("GET", "/v1/audit?agnet=ann", "`since`, `until`, `kind`"),
+        (
+            "GET",
+            "/v1/audit/export?limit=5",
+            "`since`, `until`, `kind`",
+        ),
+    ] {
+        let (status, refused) = admin.ask(method, path, "{}").await;
+        let shown = refused["detail"].as_str().unwrap_or_default();
+        assert!(
+            status == 400 && shown.starts_with("there is no parameter `") && shown.contains(detail),
+            "{method} {path}: {status} {refused}"
+        );
+    }
+    let (status, drafts) = admin.ask("GET", "/v1/drafts?contract=airports&", "").await;
+    assert_eq!((status, drafts), (200, json!([])));
+}
+
 /// An editor may ask for as many changes as people can decide about, and no more.
 #[tokio::test]
 async fn drafts_of_one_editor_that_wait_are_bounded() {

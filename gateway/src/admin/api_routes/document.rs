@@ -14,7 +14,7 @@ use utoipa::{
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::{
-    admin::{nodes, retries, routes},
+    admin::{api_routes::query::param_names, nodes, retries, routes},
     control::operations::stats::StatsEvent,
     telemetry::events::EndedCall,
 };
@@ -25,7 +25,8 @@ use crate::{
         title = "Weir admin API",
         description = "Contracts behind their gate, keys, plugins and the audit trail of one gateway. Every request \
                        carries `Authorization: Bearer weiradm_…`, or `weirses_…` of a session. The roles are auditor, viewer, editor and operator, each with the \
-                       rights of those before it, and approver, which only decides about writes that wait. Errors are RFC 9457 problem documents."
+                       rights of those before it, and approver, which only decides about writes that wait. A query with a parameter that its \
+                       route does not have is refused (400). Errors are RFC 9457 problem documents."
     ),
     modifiers(&BearerScheme),
     // The data of events, which no body of a route has.
@@ -62,9 +63,9 @@ fn make_document() -> Value {
     document
 }
 
-/// Adds what no handler describes, since it happens before: a body that comes too late (408) or compressed (415), a name in a path
-/// that is no UTF-8 (400), a state that cannot say who asks (503), and a POST that carries an `Idempotency-Key`, which may be wrong
-/// (400) or of a request that has not ended (409). And what happens after it: the answer to a change says which nodes have it (200).
+/// Adds what no handler describes, since it happens before: a body that comes too late (408) or compressed (415), a query with an
+/// unknown parameter (400), a state that cannot say who asks (503), and a POST that carries an `Idempotency-Key`, which may be of a
+/// request that has not ended (409). And what happens after it: the answer to a change says which nodes have it (200).
 fn describe_layers(document: &mut Value) {
     let problem = json!({
         "description": "",
@@ -80,17 +81,13 @@ fn describe_layers(document: &mut Value) {
     let paths = document["paths"].as_object_mut().expect("an object");
     for (path, item) in paths {
         for (method, operation) in item.as_object_mut().expect("an object") {
-            let mut statuses = Vec::new();
+            let mut statuses = vec!["400"];
             // Who asks is looked up in the state, which may be away.
             if operation.get("security").is_none() {
                 statuses.push("503");
             }
             if operation.get("requestBody").is_some() {
                 statuses.extend(["408", "415"]);
-            }
-            // A POST may carry a wrong `Idempotency-Key`, and a path what is no UTF-8.
-            if method == "post" || path.contains('{') {
-                statuses.push("400");
             }
             if method == "post" && !retries::SECRET.contains(&path.as_str()) {
                 statuses.push("409");
@@ -223,6 +220,25 @@ fn described_routes() -> BTreeSet<String> {
         }
     }
     routes
+}
+
+/// A parameter that is described and not listed would be refused; one that is listed and not described would be ignored.
+#[test]
+fn every_described_parameter_is_one_that_its_route_takes() {
+    let document = make_document();
+    for (path, item) in document["paths"].as_object().expect("an object") {
+        for (method, operation) in item.as_object().expect("an object") {
+            let parameters = operation["parameters"].as_array();
+            let described: BTreeSet<&str> = parameters
+                .into_iter()
+                .flatten()
+                .filter(|parameter| parameter["in"] == "query")
+                .filter_map(|parameter| parameter["name"].as_str())
+                .collect();
+            let taken = BTreeSet::from_iter(param_names(path).iter().copied());
+            assert_eq!(described, taken, "{method} {path}");
+        }
+    }
 }
 
 /// The routes and roles that a reader finds in docs/admin.md are those that are served.
