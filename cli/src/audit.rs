@@ -12,7 +12,10 @@ use clap::{Args, Subcommand, ValueEnum};
 use rustix::fs::Access;
 use serde_json::value::RawValue;
 use tempfile::TempDir;
-use weir::config::GatewayConfig;
+use weir::{
+    config::{GatewayConfig, LogConfig},
+    telemetry,
+};
 use weir_audit::{ArgumentsKey, AuditFilter, ExportFormat, RECORD_KINDS, command, parse_time};
 use weir_state::{FILE, GatewayState, SecretPurpose};
 
@@ -47,6 +50,8 @@ enum AuditCommand {
     Query {
         #[command(flatten)]
         filter: FilterArgs,
+        #[command(flatten)]
+        bound: RecordBound,
         /// One JSON object a line
         #[arg(long)]
         json: bool,
@@ -56,7 +61,7 @@ enum AuditCommand {
     /// Print the latest records, and with --follow new ones as they are written
     Tail {
         /// The number of records
-        #[arg(short = 'n', long, default_value_t = 20)]
+        #[arg(short = 'n', long, alias = "limit", default_value_t = 20)]
         lines: usize,
         /// Continue with records as they are written
         #[arg(short, long)]
@@ -77,6 +82,8 @@ enum AuditCommand {
         format: AuditExportFormat,
         #[command(flatten)]
         filter: FilterArgs,
+        #[command(flatten)]
+        bound: RecordBound,
         #[command(flatten)]
         place: TrailArgs,
     },
@@ -123,9 +130,13 @@ struct FilterArgs {
     /// Records that contain this text
     #[arg(long)]
     text: Option<String>,
-    /// The largest number of records
-    #[arg(long)]
-    limit: Option<usize>,
+}
+
+#[derive(Args)]
+struct RecordBound {
+    /// The largest number of records: the oldest of those that match
+    #[arg(long, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..))]
+    limit: Option<u32>,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -136,6 +147,11 @@ enum AuditExportFormat {
 
 impl AuditArgs {
     pub(super) fn run(self) -> Done {
+        // The log names the chains that this user cannot read, whose records are left out.
+        telemetry::start(&LogConfig {
+            filter: Some("off,weir_audit=warn".to_owned()),
+            ..LogConfig::default()
+        })?;
         let mut out = BufWriter::new(AuditOutput(io::stdout().lock()));
         let done = match self.command {
             AuditCommand::Verify(verify) => match verify.run(&mut out)? {
@@ -155,10 +171,12 @@ impl AuditArgs {
             }
             AuditCommand::Query {
                 filter,
+                bound,
                 json,
                 place,
             } => {
-                command::query(&place.folder()?, filter.into(), json, &mut out)
+                let filter = filter.read(bound.limit)?;
+                command::query(&place.folder()?, filter, json, &mut out)
                     .map_err(anyhow::Error::from)?;
                 ExitCode::SUCCESS
             }
@@ -169,21 +187,23 @@ impl AuditArgs {
                 json,
                 place,
             } => {
-                let folder = place.folder()?;
-                command::tail(&folder, filter.into(), lines, follow, json, &mut out)
+                let (folder, filter) = (place.folder()?, filter.read(None)?);
+                command::tail(&folder, filter, lines, follow, json, &mut out)
                     .map_err(anyhow::Error::from)?;
                 ExitCode::SUCCESS
             }
             AuditCommand::Export {
                 format,
                 filter,
+                bound,
                 place,
             } => {
+                let filter = filter.read(bound.limit)?;
                 let format = match format {
                     AuditExportFormat::Jsonl => ExportFormat::JsonLines,
                     AuditExportFormat::Csv => ExportFormat::Csv,
                 };
-                command::export(&place.folder()?, filter.into(), format, &mut out)
+                command::export(&place.folder()?, filter, format, &mut out)
                     .map_err(anyhow::Error::from)?;
                 ExitCode::SUCCESS
             }
@@ -326,22 +346,27 @@ fn trail_folder(folder: Option<&Path>, settings: &CliSettings) -> Result<PathBuf
     Ok(folder)
 }
 
-impl From<FilterArgs> for AuditFilter {
-    fn from(asked: FilterArgs) -> Self {
-        Self {
-            since: asked.since,
-            until: asked.until,
-            kinds: asked.kinds,
-            agent: asked.agent,
-            tenant: asked.tenant,
-            tool: asked.tool,
-            contract: asked.contract,
-            outcome: asked.outcome,
-            call_id: asked.call_id,
-            text: asked.text,
-            limit: asked.limit,
+impl FilterArgs {
+    fn read(self, limit: Option<u32>) -> anyhow::Result<AuditFilter> {
+        let filter = AuditFilter {
+            since: self.since,
+            until: self.until,
+            kinds: self.kinds,
+            agent: self.agent,
+            tenant: self.tenant,
+            tool: self.tool,
+            contract: self.contract,
+            outcome: self.outcome,
+            call_id: self.call_id,
+            text: self.text,
+            limit: limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX)),
             before: None,
-        }
+        };
+        anyhow::ensure!(
+            !filter.has_no_time(),
+            "--until must be later than --since: records of the time of --until are not among those that match"
+        );
+        Ok(filter)
     }
 }
 

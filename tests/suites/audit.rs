@@ -105,6 +105,39 @@ fn a_cause_is_named_once() {
     );
 }
 
+/// A trail that is read in part, or not at all, would look like one with fewer records.
+#[test]
+fn records_that_cannot_be_read_are_no_short_answer() {
+    let house = sample::house();
+    drop(house.serve());
+    drop(house.serve());
+    for verb in ["query", "tail", "export"] {
+        let (code, out, err) = house.run(&["audit", verb, "--folder", "data"]);
+        assert!(
+            code == 1 && out.is_empty() && err.contains("there is no trail in it"),
+            "{verb}: {code} {out} {err}"
+        );
+    }
+    let trail = house.path().join("state/audit");
+    let mut chains = std::fs::read_dir(&trail).expect("a trail");
+    let chain = chains.next().expect("a chain").expect("an entry").path();
+    give_away(house.path());
+    let set_mode = |mode| {
+        let mode = std::fs::Permissions::from_mode(mode);
+        std::fs::set_permissions(&chain, mode).expect("a folder of the test");
+    };
+    set_mode(0o000);
+    for verb in ["query", "tail", "export"] {
+        let output = as_nobody(&house.weir(&["audit", verb])).output();
+        let (code, out, err) = read_output(output.expect("weir starts"));
+        assert!(
+            code == 0 && !out.is_empty() && err.contains("its records are left out"),
+            "{verb}: {code} {out} {err}"
+        );
+    }
+    set_mode(0o755);
+}
+
 /// A copy of a state, as a backup or another machine's disk is, may not be written by who looks something up in it.
 #[tokio::test]
 async fn the_digest_is_found_in_a_state_that_cannot_be_written() {

@@ -1,4 +1,4 @@
-//! The command line as a whole: its help in groups, and names that it no longer has.
+//! The command line as a whole: its help in groups, names that it no longer has, and flags that find nothing.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -8,7 +8,10 @@ use std::{
     process::{Command, Output},
 };
 
-use weir_tests::{place, read_output};
+use serde_json::{Value, json};
+use weir_tests::{Modern, place, read_output};
+
+use crate::{audit::records, sample};
 
 fn weir(words: &[&str]) -> Output {
     Command::new(place::binary("weir"))
@@ -156,4 +159,47 @@ fn a_path_that_is_not_utf8_is_refused_or_read() {
         code == 1 && err.contains("is `weir serve` running?"),
         "{err}"
     );
+}
+
+/// A query that cannot find anything is refused, and a limit holds for the latest records too.
+#[tokio::test]
+async fn a_query_that_finds_nothing_by_its_flags_is_refused() {
+    let house = sample::house();
+    let gateway = house.serve();
+    for iata in ["OSL", "ARN", "KEF"] {
+        Modern::new(gateway.url())
+            .call("lookup_airport", json!({"iata": iata}))
+            .await;
+    }
+    for (words, reason) in [
+        (&["query", "--limit", "0"][..], "0 is not in 1.."),
+        (&["query", "--limit", "-1"], "-1 is not in 1.."),
+        (&["export", "--limit", "0"], "0 is not in 1.."),
+        (
+            &["query", "--since", "2026-11-02", "--until", "2026-11-02"],
+            "--until must be later than --since",
+        ),
+        (
+            &["tail", "--since", "1h", "--until", "2h"],
+            "--until must be later than --since",
+        ),
+    ] {
+        let (code, out, err) = house.run(&[&["audit"], words].concat());
+        assert!(
+            code != 0 && out.is_empty() && err.contains(reason),
+            "{words:?}: {code} {out} {err}"
+        );
+    }
+    let calls = records(&house, &["--kind", "call"]);
+    assert_eq!(
+        records(&house, &["--kind", "call", "--limit", "2"]),
+        calls[..2]
+    );
+    let words = ["audit", "tail", "--json", "--kind", "call", "--limit", "2"];
+    let (code, out, err) = house.run(&words);
+    let latest: Vec<Value> = out
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("a record is JSON"))
+        .collect();
+    assert_eq!((code, &latest[..]), (0, &calls[1..]), "{err}");
 }

@@ -17,6 +17,7 @@ use crate::{
     AuditError, AuditFilter, AuditReceipt, AuditRecord, ExportFormat, ProofReport, ReceiptStatus,
     TrailReport,
     export::export as write_export,
+    folder::chains,
     plain_text::{plain, plain_json, printable},
     read, tail as read_tail,
 };
@@ -33,13 +34,7 @@ pub fn verify(
 ) -> Result<bool, AuditError> {
     let (report, found) = report(folder, receipts)?;
     if report.chains == 0 {
-        let why = "there is no trail in it; it is the folder `audit` in the state folder, with a folder for each process that \
-                   wrote";
-        return Err(failed(
-            folder,
-            "verified",
-            io::Error::new(ErrorKind::NotFound, why),
-        ));
+        return Err(failed(folder, "verified", no_trail()));
     }
     let write = |out: &mut dyn Write| {
         if json {
@@ -144,7 +139,10 @@ pub fn query(
     json: bool,
     out: &mut dyn Write,
 ) -> Result<(), AuditError> {
-    let run = || read(folder, filter)?.try_for_each(|record| print(&record?, json, out));
+    let run = || {
+        check_folder(folder)?;
+        read(folder, filter)?.try_for_each(|record| print(&record?, json, out))
+    };
     ended(run()).map_err(|source| failed(folder, "read", source))
 }
 
@@ -159,6 +157,7 @@ pub fn tail(
     out: &mut dyn Write,
 ) -> Result<(), AuditError> {
     let run = || {
+        check_folder(folder)?;
         let (last, mut more) = read_tail(folder, filter, count)?;
         last.iter()
             .try_for_each(|record| print(record, json, out))?;
@@ -185,8 +184,23 @@ pub fn export(
     format: ExportFormat,
     out: &mut dyn Write,
 ) -> Result<u64, AuditError> {
-    let exported = read(folder, filter).and_then(|records| write_export(records, format, out));
+    let exported = check_folder(folder)
+        .and_then(|()| read(folder, filter))
+        .and_then(|records| write_export(records, format, out));
     ended(exported).map_err(|source| failed(folder, "exported", source))
+}
+
+/// Checks that there is a trail: a wrong folder would look like one without a record.
+fn check_folder(folder: &Path) -> io::Result<()> {
+    match chains(folder)?.is_empty() {
+        true => Err(no_trail()),
+        false => Ok(()),
+    }
+}
+
+fn no_trail() -> io::Error {
+    let why = "there is no trail in it; it is the folder `audit` in the state folder, with a folder for each process that wrote";
+    io::Error::new(ErrorKind::NotFound, why)
 }
 
 fn failed(folder: &Path, what: &'static str, source: io::Error) -> AuditError {

@@ -17,7 +17,7 @@ use weir_audit::{
 
 use super::{
     AdminProblem, Answer, Ask,
-    problem::{JsonBody, PathParams, QueryParams},
+    problem::{JsonBody, PathParams, QueryParams, read_number},
     staff::AdminPrincipal,
 };
 use crate::control::{
@@ -68,6 +68,7 @@ pub(super) struct RecordPage {
     #[param(inline)]
     order: RecordOrder,
     /// The newest so many of those that match, 1 to 1000; by default 100.
+    #[serde(default, deserialize_with = "read_number")]
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<usize>,
 }

@@ -13,7 +13,11 @@ use tokio::sync::broadcast::{self, error::RecvError};
 use tokio_util::sync::CancellationToken;
 use utoipa::IntoParams;
 
-use super::{AdminProblem, Answer, Ask, problem::QueryParams, staff::AdminPrincipal};
+use super::{
+    AdminProblem, Answer, Ask,
+    problem::{QueryParams, read_number},
+    staff::AdminPrincipal,
+};
 use crate::{
     control::{
         EventSubscription,
@@ -35,6 +39,7 @@ const CHECK_INTERVAL: Duration = Duration::from_secs(5);
 #[into_params(parameter_in = Query)]
 pub(super) struct WantedFigures {
     /// Seconds back from now, 1 to 900; by default 60.
+    #[serde(default, deserialize_with = "read_number")]
     #[param(minimum = 1, maximum = 900)]
     window: Option<u64>,
 }

@@ -12,7 +12,10 @@ use axum::{
     http::{HeaderValue, StatusCode, header, request::Parts},
     response::{IntoResponse, Response},
 };
-use serde::{Deserialize, Deserializer, Serialize, de::DeserializeOwned};
+use serde::{
+    Deserialize, Deserializer, Serialize,
+    de::{DeserializeOwned, Error as _},
+};
 use serde_json::Value;
 use weir_state::StateError;
 use weir_text::shorten;
@@ -203,6 +206,24 @@ pub(super) fn read_nullable_object<'de, D: Deserializer<'de>, T: Deserialize<'de
 ) -> Result<Option<T>, D::Error> {
     let object = Option::<JsonObject<T>>::deserialize(deserializer)?;
     Ok(object.map(|JsonObject(object)| object))
+}
+
+/// Reads a whole number of a query. One below zero becomes zero, and one that is too large the largest number, so that it is refused
+/// with the bounds of its parameter.
+pub(super) fn read_number<'de, D: Deserializer<'de>, T: TryFrom<u64>>(
+    deserializer: D,
+) -> Result<Option<T>, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    let digits = text.trim_start_matches(['-', '+']);
+    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(D::Error::custom("a whole number is expected"));
+    }
+    let number = match text.starts_with('-') {
+        true => 0,
+        false => digits.parse().unwrap_or(u64::MAX),
+    };
+    let wide = || D::Error::custom("the number is too large");
+    T::try_from(number).map(Some).map_err(|_| wide())
 }
 
 impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for PathParams<T> {

@@ -90,6 +90,38 @@ async fn a_parameter_that_a_route_does_not_have_is_refused() {
     assert_eq!((status, drafts), (200, json!([])));
 }
 
+/// A number beyond its bounds is refused by their names, however far beyond it is.
+#[tokio::test]
+async fn a_number_in_a_query_is_refused_with_its_bounds() {
+    let house = sample::house();
+    let _gateway = house.serve();
+    let admin = Admin::of(&house);
+    for (path, bounds) in [
+        ("/v1/audit?limit=", "`limit` must be 1 to 1000"),
+        ("/v1/stats?window=", "`window` must be 1 to 900 seconds"),
+    ] {
+        for number in ["0", "-1", "1001", "99999999999999999999"] {
+            let (status, refused) = admin.ask("GET", &format!("{path}{number}"), "").await;
+            assert_eq!((status, &refused["detail"]), (422, &json!(bounds)));
+        }
+        for word in ["", "x", "1.5"] {
+            let (status, refused) = admin.ask("GET", &format!("{path}{word}"), "").await;
+            let detail = refused["detail"].as_str().unwrap_or_default();
+            assert!(
+                status == 400 && detail.contains("a whole number is expected"),
+                "{path}{word}: {refused}"
+            );
+        }
+    }
+    let never = "/v1/audit?since=2026-11-02&until=2026-11-02";
+    let (status, refused) = admin.ask("GET", never, "").await;
+    let detail = refused["detail"].as_str().unwrap_or_default();
+    assert!(
+        status == 422 && detail.starts_with("`until` must be later than `since`"),
+        "{refused}"
+    );
+}
+
 /// An editor may ask for as many changes as people can decide about, and no more.
 #[tokio::test]
 async fn drafts_of_one_editor_that_wait_are_bounded() {

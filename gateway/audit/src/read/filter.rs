@@ -38,6 +38,12 @@ pub struct AuditFilter {
 const CLOCK_MARGIN: SignedDuration = SignedDuration::from_hours(1);
 
 impl AuditFilter {
+    /// Returns `true` if `until` is not later than `since`, so that no record can match.
+    pub fn has_no_time(&self) -> bool {
+        let range = self.since.zip(self.until);
+        range.is_some_and(|(since, until)| until <= since)
+    }
+
     /// Returns `true` if nothing that is asked for was written by then.
     pub(super) fn is_before(&self, time: Timestamp) -> bool {
         self.since

@@ -243,6 +243,10 @@ fn check(filter: &AuditFilter) -> OperationResult<()> {
             return Err(OperationError::invalid(detail));
         }
     }
+    if filter.has_no_time() {
+        let detail = "`until` must be later than `since`: records of the time of `until` are not among those that match";
+        return Err(OperationError::invalid(detail));
+    }
     Ok(())
 }
 
