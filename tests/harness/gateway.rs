@@ -18,6 +18,19 @@ use crate::{Admin, place};
 /// The time a start may take: compiling three adapters on a busy machine is most of it.
 const START: Duration = Duration::from_secs(120);
 
+/// The words of a gateway that listens on a free port.
+pub const SERVE: [&str; 5] = ["serve", "--listen", "127.0.0.1:0", "--log-format", "json"];
+
+/// Returns `weir` without what this process' environment may have for another one.
+pub fn weir(words: &[&str]) -> Command {
+    let mut command = Command::new(place::binary("weir"));
+    command.args(words);
+    for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("WEIR_")) {
+        command.env_remove(name);
+    }
+    command
+}
+
 /// The folder that a gateway is started from. Every test has its own.
 pub struct House {
     folder: TempDir,
@@ -113,15 +126,11 @@ impl House {
 
     /// Returns `weir` with this house's configuration; the caller adds the command's own words.
     pub fn weir(&self, words: &[&str]) -> Command {
-        let mut command = Command::new(place::binary("weir"));
+        let mut command = weir(words);
         command
-            .args(words)
             .arg("--config")
             .arg(self.write_config())
             .current_dir(self.folder.path());
-        for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("WEIR_")) {
-            command.env_remove(name);
-        }
         command
     }
 
@@ -140,6 +149,11 @@ impl House {
     /// Runs one command to its end: its exit code, and what it printed on stdout and stderr.
     pub fn run(&self, words: &[&str]) -> (i32, String, String) {
         read_output(self.weir(words).output().expect("weir starts"))
+    }
+
+    /// Runs one command with the configuration as it lies there by now.
+    pub fn run_as_it_is(&self, words: &[&str]) -> (i32, String, String) {
+        read_output(self.weir_as_it_is(words).output().expect("weir starts"))
     }
 
     /// Returns the JSON that a command prints with `--json`.
@@ -196,12 +210,17 @@ impl House {
 
     /// Serves over HTTP on a free port, and answers once it does.
     pub fn serve(&self) -> Gateway {
-        Gateway::start(self.weir(&["serve", "--listen", "127.0.0.1:0", "--log-format", "json"]))
+        Gateway::start(self.weir(&SERVE))
+    }
+
+    /// Serves with the configuration as it lies there by now.
+    pub fn serve_as_it_is(&self) -> Gateway {
+        Gateway::start(self.weir_as_it_is(&SERVE))
     }
 
     /// Serves with a limit of the shell, such as `-n 300` for open files.
     pub fn serve_within(&self, limit: &str) -> Gateway {
-        let serve = self.weir(&["serve", "--listen", "127.0.0.1:0", "--log-format", "json"]);
+        let serve = self.weir(&SERVE);
         let mut limited = Command::new("sh");
         limited
             .args(["-c", &format!("ulimit {limit} && exec \"$0\" \"$@\"")])
@@ -218,7 +237,7 @@ impl House {
     pub fn serve_without_config(&self) -> (Gateway, Admin) {
         let mut command = Command::new(place::binary("weir"));
         command
-            .args(["serve", "--listen", "127.0.0.1:0", "--log-format", "json"])
+            .args(SERVE)
             .env_remove("WEIR_CONFIG")
             .current_dir(self.path());
         let gateway = Gateway::start(command);

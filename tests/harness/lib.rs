@@ -27,7 +27,7 @@ pub mod web;
 pub use admin::Admin;
 pub use client::{Answer, Events, Legacy, Modern, http};
 pub use cluster::Cluster;
-pub use gateway::{Gateway, House, read_output};
+pub use gateway::{Gateway, House, SERVE, read_output, weir};
 pub use mariadb::MariadbServer;
 pub use postgres::Postgres;
 pub use registry::Registry;

@@ -15,7 +15,10 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use weir_tests::{Admin, Gateway, House, Modern, foreign, http, place, strangers::hostile, until};
+use weir_tests::{
+    Admin, Gateway, House, Modern, SERVE, foreign, http, place, read_output, strangers::hostile,
+    until, weir,
+};
 
 use crate::{built_in, plugins, sample};
 
@@ -529,7 +532,7 @@ async fn a_configuration_that_is_gone_is_not_taken_over() {
     drop(house.weir(&[])); // it writes the file
     let mut command = std::process::Command::new(place::binary("weir"));
     command
-        .args(["serve", "--listen", "127.0.0.1:0", "--log-format", "json"])
+        .args(SERVE)
         .env_remove("WEIR_CONFIG")
         .current_dir(house.path());
     // No flag names the file: it is the one in the working folder.
@@ -675,22 +678,11 @@ async fn a_configuration_is_taken_over_or_refused() {
         "as it was"
     );
 
-    let reload = || {
-        let output = house
-            .weir_as_it_is(&["reload"])
-            .output()
-            .expect("weir starts");
-        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("weir prints text");
-        (
-            output.status.code(),
-            text(output.stdout),
-            text(output.stderr),
-        )
-    };
+    let reload = || house.run_as_it_is(&["reload"]);
     let (code, out, err) = reload();
     assert!(
-        code == Some(1) && out.is_empty() && err.contains("/connections/data/rigths"),
-        "{code:?}: {out} {err}"
+        code == 1 && out.is_empty() && err.contains("/connections/data/rigths"),
+        "{code}: {out} {err}"
     );
     for expected in ["in_fligt_max`", "rigths`"] {
         assert_eq!(
@@ -707,9 +699,10 @@ async fn a_configuration_is_taken_over_or_refused() {
         ),
         ("data = \"write\"", "data = \"read\""),
     ]);
-    let expected = "applied: /http/hosts\napplied at the next start: /limits/in_flight_max\n";
+    let expected = "applied: /http/hosts
+applied at the next start: /limits/in_flight_max";
     let (code, out, err) = reload();
-    assert_eq!((code, &*out), (Some(0), expected), "{err}");
+    assert_eq!((code, &*out), (0, expected), "{err}");
 
     edit(&[]);
     let (status, taken) = admin.ask("POST", "/v1/config/reload", "").await;
@@ -791,21 +784,10 @@ fn what_is_not_there_is_called_by_its_name() {
     }
     // A gateway runs, and this is not its folder.
     let elsewhere = tempfile::tempdir().expect("a temporary folder");
-    let mut command = std::process::Command::new(place::binary("weir"));
-    for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("WEIR_")) {
-        command.env_remove(name);
-    }
-    let output = command
-        .args(["keys", "list"])
-        .current_dir(&elsewhere)
-        .output()
-        .expect("weir starts");
-    let answer = String::from_utf8_lossy(&output.stderr);
+    let listed = weir(&["keys", "list"]).current_dir(&elsewhere).output();
+    let (code, _, err) = read_output(listed.expect("weir starts"));
     for part in ["no weir.toml here", "--config", "--admin"] {
-        assert!(
-            output.status.code() == Some(1) && answer.contains(part),
-            "{answer}"
-        );
+        assert!(code == 1 && err.contains(part), "{err}");
     }
 }
 
@@ -828,11 +810,8 @@ fn a_server_that_is_not_taken_over_is_no_success() {
         )
     };
     assert_eq!(add("good").0, Some(0));
-    let listed = house
-        .weir_as_it_is(&["upstream", "list", "--json"])
-        .output()
-        .expect("weir starts");
-    let listed: Value = serde_json::from_slice(&listed.stdout).expect("JSON");
+    let (_, listed, _) = house.run_as_it_is(&["upstream", "list", "--json"]);
+    let listed: Value = serde_json::from_str(&listed).expect("JSON");
     assert!(
         listed["upstreams"][0]["server"]["name"].is_string(),
         "JSON, and no text with JSON in it: {listed}"

@@ -536,8 +536,7 @@ async fn a_server_that_wants_a_sign_in_is_added_at_once() {
     }
     let written = fs::read_to_string(house.path().join("weir.toml")).expect("it is there");
     assert!(written.contains("auth = { kind = \"oauth\" }"), "{written}");
-    let words = ["serve", "--listen", "127.0.0.1:0", "--log-format", "json"];
-    let gateway = Gateway::start(house.weir_as_it_is(&words));
+    let gateway = house.serve_as_it_is();
     listed(&house, &gateway).await;
     let accounts = house.json(&["upstream", "accounts", "notes"]);
     assert_eq!(accounts.as_array().map(Vec::len), Some(1), "{accounts}");

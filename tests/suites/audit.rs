@@ -14,7 +14,7 @@ use std::{
 
 use serde_json::{Value, json};
 use weir_tests::{
-    Admin, Gateway, House, Modern, Stdio, client, gateway::read_output, until, within,
+    Admin, Gateway, House, Modern, SERVE, Stdio, client, gateway::read_output, until, within,
 };
 
 use crate::{
@@ -550,7 +550,7 @@ fn may_mount() -> bool {
 /// Serves with a state folder on a disk of 16 MB, which the gateway's own mounts alone have: it goes with the process. Returns
 /// the folder as this process reaches it.
 fn serve_on_small_disk(house: &House) -> (Gateway, PathBuf) {
-    let weir = house.weir(&["serve", "--listen", "127.0.0.1:0", "--log-format", "json"]);
+    let weir = house.weir(&SERVE);
     let mut mounted = std::process::Command::new("unshare");
     let script = "mount -t tmpfs -o size=16m tmpfs state && exec \"$@\"";
     mounted
@@ -652,7 +652,7 @@ async fn a_full_disk_is_one_line_in_the_log() {
 #[tokio::test]
 async fn a_file_limit_is_outlived() {
     let house = sample::house();
-    let weir = house.weir(&["serve", "--listen", "127.0.0.1:0", "--log-format", "json"]);
+    let weir = house.weir(&SERVE);
     let mut limited = std::process::Command::new("sh");
     // The limit is in blocks of 512 bytes: the database of the state fits, and a thousand records.
     limited

@@ -18,7 +18,7 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use weir_tests::{Gateway, gateway::read_output, place};
+use weir_tests::{Gateway, SERVE, gateway::read_output, place};
 
 /// An empty folder, and the programs that its owner has.
 struct Desk {
@@ -84,8 +84,7 @@ impl Desk {
 
     /// Serves the plugin in a folder, at a free port.
     fn serve(&self, inside: &str) -> Gateway {
-        let words = ["serve", "--listen", "127.0.0.1:0", "--log-format", "json"];
-        Gateway::start(self.weir(inside, &words))
+        Gateway::start(self.weir(inside, &SERVE))
     }
 
     fn run(&self, inside: &str, words: &[&str]) -> (i32, String, String) {
@@ -216,10 +215,7 @@ fn a_new_plugin_is_built_checked_served_and_called_in_each_language() {
         ];
         let answer = r#"{"environment":"prod","service":"web","version":"latest"}"#;
         assert_eq!(desk.succeed(name, &call), answer, "{language}");
-        let gateway = Gateway::start(desk.weir(
-            name,
-            &["serve", "--listen", "127.0.0.1:0", "--log-format", "json"],
-        ));
+        let gateway = desk.serve(name);
         let url = gateway.url();
         assert_eq!(
             desk.succeed(

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use tokio::sync::Semaphore;
 use weir_tests::{
-    Gateway, House, Modern, http, read_output, until,
+    Gateway, House, Modern, SERVE, http, read_output, until,
     upstream::{BucketServer, free_port},
 };
 
@@ -50,7 +50,7 @@ fn run(house: &House, words: &[&str]) -> (i32, String, String) {
 }
 
 fn serve(house: &House) -> Gateway {
-    let mut command = house.weir(&["serve", "--listen", "127.0.0.1:0", "--log-format", "json"]);
+    let mut command = house.weir(&SERVE);
     command.envs(CREDENTIALS);
     Gateway::start(command)
 }

@@ -13,19 +13,10 @@ use weir_tests::{
     Modern, place, stdio,
     strangers::{self, STRANGERS},
     upstream::{Certificate, Datasette, Running, free_port, wait_for_port},
+    weir,
 };
 
 use crate::{sample, upstreams::costly};
-
-/// Returns a command with nothing of this test's environment but what any program has.
-fn weir(words: &[&str]) -> Command {
-    let mut command = Command::new(place::binary("weir"));
-    command.args(words);
-    for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("WEIR_")) {
-        command.env_remove(name);
-    }
-    command
-}
 
 fn run(mut command: Command) -> (i32, String, String) {
     let output = command.stdin(Stdio::null()).output().expect("weir starts");

@@ -6,12 +6,12 @@ use std::{
     net::TcpListener,
     os::unix::fs::{PermissionsExt as _, symlink},
     path::{Path, PathBuf},
-    process::{Command, Stdio},
+    process::Stdio,
 };
 
 use serde_json::Value;
 use tempfile::TempDir;
-use weir_tests::{House, place, strangers::hostile};
+use weir_tests::{House, place, strangers::hostile, weir};
 
 use crate::sample;
 
@@ -83,16 +83,12 @@ impl Home {
 
     /// Runs `weir` in a folder. Returns whether it succeeds, and what it prints to stdout and stderr.
     fn try_in(&self, folder: &Path, words: &[&str]) -> (bool, String, String) {
-        let mut command = Command::new(place::binary("weir"));
+        let mut command = weir(words);
         command
-            .args(words)
             .env("HOME", self.folder.path())
             .env_remove("XDG_CONFIG_HOME")
             .env_remove("XDG_STATE_HOME")
             .env_remove("CODEX_HOME");
-        for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("WEIR_")) {
-            command.env_remove(name);
-        }
         let output = command
             .current_dir(folder)
             .stdin(Stdio::null())

@@ -9,7 +9,7 @@ use std::{
 
 use serde_json::{Value, json};
 use weir_tests::{
-    Gateway, House, Legacy, Modern, client, http, place,
+    Gateway, House, Legacy, Modern, SERVE, client, http, place,
     prometheus::{Prometheus, promtool},
     strangers,
 };
@@ -414,7 +414,7 @@ async fn scrape(url: &str, token: Option<&str>, host: Option<&str>) -> (u16, Str
 }
 
 fn serve(house: &House) -> Gateway {
-    let mut command = house.weir(&["serve", "--listen", "127.0.0.1:0", "--log-format", "json"]);
+    let mut command = house.weir(&SERVE);
     command
         .env("SCRAPE_TOKEN", SCRAPE)
         .env("AWS_ACCESS_KEY_ID", "weir")

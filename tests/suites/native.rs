@@ -460,14 +460,14 @@ async fn a_rollback_and_a_restart_run_the_kept_library_where_its_digest_is_allow
     };
     run(&["--version"]);
     name(&one, &[&old]);
-    let gateway = serve(&house);
+    let gateway = house.serve_as_it_is();
     assert!(answers(&gateway, "whoami").await, "{}", gateway.log());
     drop(gateway);
 
     // The new build waits for its draft: at a start the one before it serves, out of what was kept.
     fs::remove_file(&one).expect("the first build is there");
     name(&two, &[&new, &old]);
-    let gateway = serve(&house);
+    let gateway = house.serve_as_it_is();
     gateway.wait_for_log(RUNS_KEPT);
     assert!(answers(&gateway, "whoami").await, "{}", gateway.log());
     let shown = parsed(&["contracts", "show", "weir-guest-tools", "--json"]);
@@ -486,7 +486,7 @@ async fn a_rollback_and_a_restart_run_the_kept_library_where_its_digest_is_allow
     drop(gateway);
 
     // Back to the version before it: at once, and after a restart.
-    let gateway = serve(&house);
+    let gateway = house.serve_as_it_is();
     let rollback = ["contracts", "rollback", "weir-guest-tools", "--to", "1.0.0"];
     let report = parsed(&[&rollback[..], &["--json"]].concat());
     let print = report["fingerprint"]
@@ -497,13 +497,13 @@ async fn a_rollback_and_a_restart_run_the_kept_library_where_its_digest_is_allow
     gateway.wait_for_log(RUNS_KEPT);
     assert!(answers(&gateway, "whoami").await, "{}", gateway.log());
     drop(gateway);
-    let gateway = serve(&house);
+    let gateway = house.serve_as_it_is();
     assert!(answers(&gateway, "whoami").await, "{}", gateway.log());
     drop(gateway);
 
     // Not allowed: refused with what to write, and nothing else runs in its place.
     name(&two, &[&new]);
-    let gateway = serve(&house);
+    let gateway = house.serve_as_it_is();
     gateway.wait_for_log(&format!(
         "write `sha256 = [\\\"{new}\\\", \\\"{old}\\\"]`, then `weir reload`"
     ));
@@ -522,20 +522,9 @@ async fn a_rollback_and_a_restart_run_the_kept_library_where_its_digest_is_allow
     let kept = house.path().join(format!("state/builds/{old}.so"));
     assert!(kept.exists(), "the first build is kept");
     fs::copy(&two, kept).expect("copied");
-    let gateway = serve(&house);
+    let gateway = house.serve_as_it_is();
     gateway.wait_for_log("the kept build is not what it was kept as");
     assert!(!answers(&gateway, "whoami").await, "{}", gateway.log());
-}
-
-/// With the configuration as it lies there.
-fn serve(house: &House) -> Gateway {
-    Gateway::start(house.weir_as_it_is(&[
-        "serve",
-        "--listen",
-        "127.0.0.1:0",
-        "--log-format",
-        "json",
-    ]))
 }
 
 /// Writes another library into the configuration in place of one, and tells the gateway.

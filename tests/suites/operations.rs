@@ -9,7 +9,7 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use weir_tests::{Gateway, House, Modern, Postgres, foreign, place, until, within};
+use weir_tests::{Gateway, House, Modern, Postgres, foreign, place, until, weir, within};
 
 use crate::{sample, upstreams};
 
@@ -313,12 +313,7 @@ fn where_nothing_is_to_be_served_a_command_says_so_and_ends() {
         (&["tools", "clients"], "weir.toml"),
         (&["contracts", "lock"], "weir.toml"),
     ] {
-        let mut command = std::process::Command::new(place::binary("weir"));
-        for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("WEIR_")) {
-            command.env_remove(name);
-        }
-        let output = command
-            .args(words)
+        let output = weir(words)
             .current_dir(&folder)
             .stdin(Stdio::null())
             .output()

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use weir_tests::{Admin, Gateway, House, Legacy, Modern, client, http, until};
+use weir_tests::{Admin, Gateway, House, Legacy, Modern, SERVE, client, http, until};
 
 use crate::sample;
 
@@ -196,17 +196,8 @@ async fn a_contract_has_one_owner_folder_and_the_others_serve_what_it_publishes(
     let house = sample::house()
         .file("others/airports.yaml", other)
         .file("empty/note.txt", "no contract");
-    let serve = |folder: &str| {
-        Gateway::start(house.weir(&[
-            "serve",
-            "--listen",
-            "127.0.0.1:0",
-            "--log-format",
-            "json",
-            "--contracts",
-            folder,
-        ]))
-    };
+    let serve =
+        |folder: &str| Gateway::start(house.weir(&[&SERVE[..], &["--contracts", folder]].concat()));
     drop(serve("contracts"));
     for _ in 0..2 {
         let gateway = serve("others");

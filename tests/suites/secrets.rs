@@ -12,7 +12,7 @@ use axum::{
 };
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use serde_json::{Value, json};
-use weir_tests::{Gateway, House, Modern, client::send, http, strangers::hostile, web};
+use weir_tests::{Gateway, House, Modern, SERVE, client::send, http, strangers::hostile, web};
 
 use crate::{
     traces::{self, TraceCollector},
@@ -67,7 +67,7 @@ async fn service() -> String {
 }
 
 fn serve(house: &House) -> Gateway {
-    let mut command = house.weir(&["serve", "--listen", "127.0.0.1:0", "--log-format", "json"]);
+    let mut command = house.weir(&SERVE);
     // Files of variables leave the end of a line behind a value.
     command
         .env("API_SECRET", format!("{SECRET}\r\n"))

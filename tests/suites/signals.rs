@@ -8,7 +8,7 @@ use std::{
 
 use serde_json::json;
 use tokio::net::TcpListener;
-use weir_tests::{Admin, Gateway, House, Modern, Stdio, client, http, until, web::Web};
+use weir_tests::{Admin, Gateway, House, Modern, SERVE, Stdio, client, http, until, web::Web};
 
 use crate::calls;
 
@@ -175,7 +175,7 @@ async fn a_hangup_during_the_start_is_a_reload() {
         ))
         .config("[plugins.sql.grants]\ndb = \"read\"")
         .file("contracts/people.yaml", PEOPLE);
-    let serve = house.weir(&["serve", "--listen", "127.0.0.1:0", "--log-format", "json"]);
+    let serve = house.weir(&SERVE);
     let mut command = Command::new("sh");
     command
         .args(["-c", "echo $$ > process; exec \"$0\" \"$@\""])
@@ -207,7 +207,7 @@ async fn a_hangup_during_the_start_is_a_reload() {
 fn a_stop_ends_a_process_whose_threads_are_busy() {
     let busy = || {
         let house = House::new().config("[limits]\ntimeout_ms = 1000");
-        let mut serve = house.weir(&["serve", "--listen", "127.0.0.1:0", "--log-format", "json"]);
+        let mut serve = house.weir(&SERVE);
         serve.env("TOKIO_WORKER_THREADS", "1");
         let gateway = Gateway::start(serve);
         let file = house.path().join("weir.toml");

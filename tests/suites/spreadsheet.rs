@@ -1,7 +1,7 @@
 //! The first minutes with a spreadsheet: the draft of it, as its reader sees it, and what its tools do.
 
 use serde_json::{Value, json};
-use weir_tests::{Gateway, House, Modern};
+use weir_tests::{Gateway, House, Modern, read_output};
 
 /// A sheet as a spreadsheet program saves it in much of Europe.
 const INVOICES: &str = "\u{feff}Rechnung Nr.;Kunde;Amount (EUR);Paid?;Fällig;Город;商品\r\n\
@@ -493,22 +493,10 @@ fn files_of_other_programs_are_called() {
         let place = house.path().join("data").join(file);
         std::fs::create_dir_all(place.parent().expect("a folder")).expect("made");
         std::fs::write(&place, bytes).expect("written");
-        let output = house
-            .weir(&[
-                "call",
-                "--file",
-                &format!("data/{file}"),
-                "--state",
-                "state",
-            ])
-            .arg("list_parts")
-            .output()
-            .expect("weir starts");
-        let (out, err) = (
-            String::from_utf8_lossy(&output.stdout),
-            String::from_utf8_lossy(&output.stderr),
-        );
-        let code = output.status.code().unwrap_or(-1);
+        let from = format!("data/{file}");
+        let mut call = house.weir(&["call", "--file", &from, "--state", "state"]);
+        let output = call.arg("list_parts").output().expect("weir starts");
+        let (code, out, err) = read_output(output);
         match expected {
             Ok(record) => assert!(code == 0 && out.contains(record), "{file}: {out}{err}"),
             Err(part) => assert!(code != 0 && err.contains(part), "{file}: {out}{err}"),

@@ -20,7 +20,8 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use weir_tests::{
-    Gateway, House, Modern, StallMeter, client, foreign, http, until, upstream::free_port, web,
+    Gateway, House, Modern, SERVE, StallMeter, client, foreign, http, until, upstream::free_port,
+    web,
 };
 
 pub(crate) const SECRET: &str = "collector-7d1b9e04";
@@ -159,7 +160,7 @@ pub(crate) fn traced(house: House, collector: &TraceCollector, more: &str) -> Ho
 }
 
 fn serve(house: &House, service: &str) -> Gateway {
-    let mut command = house.weir(&["serve", "--listen", "127.0.0.1:0", "--log-format", "json"]);
+    let mut command = house.weir(&SERVE);
     command
         .env("COLLECTOR_TOKEN", SECRET)
         .env("OTEL_SERVICE_NAME", service);

@@ -19,9 +19,9 @@ use std::{
 
 use serde_json::{Value, json};
 use weir_tests::{
-    Admin, Events, Gateway, House, Legacy, Modern, StallMeter,
+    Admin, Events, House, Legacy, Modern, StallMeter,
     client::send,
-    place,
+    place, read_output,
     strangers::{STRANGERS, hostile},
     until,
 };
@@ -756,19 +756,7 @@ async fn a_server_is_added_looked_at_and_removed_from_the_command_line() {
     let (code_of, _, _) = house.run(&["upstream", "list"]);
     assert_eq!(code_of, 1, "no gateway runs");
     let words = hostile(&["tools"]);
-    let run = |words: &[&str]| {
-        let output = house
-            .weir_as_it_is(words)
-            .stdin(Stdio::null())
-            .output()
-            .expect("weir starts");
-        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("weir prints text");
-        (
-            output.status.code().unwrap_or(-1),
-            text(output.stdout),
-            text(output.stderr),
-        )
-    };
+    let run = |words: &[&str]| house.run_as_it_is(words);
     let configuration =
         || fs::read_to_string(house.path().join("weir.toml")).expect("a configuration");
     let add = |more: &[&str]| {
@@ -780,13 +768,7 @@ async fn a_server_is_added_looked_at_and_removed_from_the_command_line() {
             .args(more)
             .arg("--")
             .args(&words);
-        let output = command.stdin(Stdio::null()).output().expect("weir starts");
-        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("weir prints text");
-        (
-            output.status.code().unwrap_or(-1),
-            text(output.stdout),
-            text(output.stderr),
-        )
+        read_output(command.stdin(Stdio::null()).output().expect("weir starts"))
     };
     let (code_of, out, err) = add(&[]);
     assert!(
@@ -822,9 +804,7 @@ async fn a_server_is_added_looked_at_and_removed_from_the_command_line() {
             "upstream", "add", "worse", "--config", &config, "--prefix", "bad", "--",
         ])
         .args(&words);
-    let output = second.stdin(Stdio::null()).output().expect("weir starts");
-    let err = String::from_utf8_lossy(&output.stderr).into_owned();
-    let out = String::from_utf8_lossy(&output.stdout).into_owned();
+    let (_, out, err) = read_output(second.stdin(Stdio::null()).output().expect("weir starts"));
     assert!(
         out.contains("the name 'bad_count' is taken by the contract 'bad'"),
         "{out}{err}"
@@ -834,13 +814,7 @@ async fn a_server_is_added_looked_at_and_removed_from_the_command_line() {
         "{}",
         configuration()
     );
-    let gateway = Gateway::start(house.weir_as_it_is(&[
-        "serve",
-        "--listen",
-        "127.0.0.1:0",
-        "--log-format",
-        "json",
-    ]));
+    let gateway = house.serve_as_it_is();
     let client = Modern::new(gateway.url());
     assert!(
         names(&client).await.contains("bad_count"),

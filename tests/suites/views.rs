@@ -387,11 +387,7 @@ async fn a_view_that_is_edited_is_taken_over_while_serving() {
         "{config}\n[views.No]\ntools = [\"\"]\ncolour = 1\n[views.x]\ncontracts = [\"A B\"]\n"
     );
     house.write("weir.toml", refused);
-    let output = house
-        .weir_as_it_is(&["tools", "llms"])
-        .output()
-        .expect("weir runs");
-    let answer = String::from_utf8_lossy(&output.stderr).into_owned();
+    let (_, _, answer) = house.run_as_it_is(&["tools", "llms"]);
     for place in [
         "/views/No/colour: unknown key `colour`",
         "/views/x/contracts/0: the contract name",
@@ -402,11 +398,7 @@ async fn a_view_that_is_edited_is_taken_over_while_serving() {
         "weir.toml",
         format!("{config}\n[views.No]\ntools = [\"\"]\n"),
     );
-    let output = house
-        .weir_as_it_is(&["tools", "llms"])
-        .output()
-        .expect("weir runs");
-    let answer = String::from_utf8_lossy(&output.stderr).into_owned();
+    let (_, _, answer) = house.run_as_it_is(&["tools", "llms"]);
     for place in [
         "/views/No: is not the name of a view",
         "/views/No/tools/0: a pattern has 1 to 200 characters",
@@ -1088,11 +1080,7 @@ async fn search_and_profiles_follow_what_is_published() {
         assert_eq!(shown.next(wait).await.is_some(), is_change, "{profile}");
     }
     house.write("weir.toml", format!("{config}\nprofile = \"netscape\"\n"));
-    let output = house
-        .weir_as_it_is(&["tools", "llms"])
-        .output()
-        .expect("weir runs");
-    let answer = String::from_utf8_lossy(&output.stderr).into_owned();
+    let (_, _, answer) = house.run_as_it_is(&["tools", "llms"]);
     assert!(
         answer
             .contains("/views/shown/profile: must be \"anthropic\", \"openai\", \"openai-strict\""),

@@ -9,7 +9,7 @@ use std::{
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use weir_tests::{House, place};
+use weir_tests::{House, place, read_output};
 
 use super::{altered, guest, house, keys, lies_there, sha256, sign};
 
@@ -101,13 +101,7 @@ impl Tls {
         command
             .env("SSL_CERT_FILE", self.folder.path().join("authority.pem"))
             .env_remove("SSL_CERT_DIR");
-        let output = command.output().expect("weir starts");
-        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("weir prints text");
-        (
-            output.status.code().unwrap_or(-1),
-            text(output.stdout),
-            text(output.stderr),
-        )
+        read_output(command.output().expect("weir starts"))
     }
 }
 

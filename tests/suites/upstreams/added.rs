@@ -4,12 +4,12 @@ use std::{
     fs,
     io::{Read as _, Write as _},
     os::unix::fs::PermissionsExt as _,
-    process::{Command, Output, Stdio},
+    process::{Command, Stdio},
 };
 
 use serde_json::json;
 use weir_tests::{
-    Gateway, House, Modern, foreign, place,
+    Gateway, House, Modern, SERVE, foreign, place, read_output,
     strangers::hostile,
     upstream::{Running, free_port, wait_for_port},
 };
@@ -25,16 +25,6 @@ const SHOWN: [&str; 5] = [
     "fingerprint ",
 ];
 
-fn serve(house: &House) -> Gateway {
-    Gateway::start(house.weir_as_it_is(&[
-        "serve",
-        "--listen",
-        "127.0.0.1:0",
-        "--log-format",
-        "json",
-    ]))
-}
-
 fn configuration(house: &House) -> String {
     fs::read_to_string(house.path().join("weir.toml")).expect("a configuration")
 }
@@ -44,17 +34,8 @@ fn add(house: &House, words: &[&str]) -> Command {
     house.weir_as_it_is(&[&["upstream", "add"], words].concat())
 }
 
-fn ended(output: Output) -> (i32, String, String) {
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("weir prints text");
-    (
-        output.status.code().unwrap_or(-1),
-        text(output.stdout),
-        text(output.stderr),
-    )
-}
-
 fn run(mut command: Command) -> (i32, String, String) {
-    ended(command.stdin(Stdio::null()).output().expect("weir starts"))
+    read_output(command.stdin(Stdio::null()).output().expect("weir starts"))
 }
 
 /// Runs the command on a terminal, where `typed` is the answer. `meanwhile` happens once the question is there. Returns its
@@ -94,7 +75,7 @@ pub(super) fn on_a_terminal(
     screen
         .read_to_end(&mut shown)
         .expect("the terminal is read");
-    let (code, _, err) = ended(child.wait_with_output().expect("it ends"));
+    let (code, _, err) = read_output(child.wait_with_output().expect("it ends"));
     let shown = String::from_utf8(shown).expect("weir prints text");
     (code, format!("{shown}{err}").replace("\r\n", "\n"))
 }
@@ -205,7 +186,7 @@ async fn a_server_is_added_from_the_configuration_of_a_client() {
         written.contains("[upstreams.bad]") && written.contains("hostile.py"),
         "{written}"
     );
-    let gateway = serve(&house);
+    let gateway = house.serve_as_it_is();
     let client = Modern::new(gateway.url());
     assert!(
         names(&client).await.contains("bad_environment"),
@@ -266,7 +247,7 @@ async fn a_server_is_added_by_its_url_and_its_secret_stays_a_reference() {
         written.contains("${file:key}") && !written.contains("upstream-key"),
         "{written}"
     );
-    let gateway = serve(&house);
+    let gateway = house.serve_as_it_is();
     let client = Modern::new(gateway.url());
     assert!(names(&client).await.contains("web_headers"));
     assert!(text(&client.call("web_headers", json!({})).await).contains("Bearer ***"));
@@ -310,7 +291,7 @@ async fn whoever_adds_a_server_on_a_terminal_is_asked_and_only_a_yes_agrees() {
         );
         assert_eq!(code, i32::from(!agrees), "{shown}");
     }
-    let gateway = serve(&house);
+    let gateway = house.serve_as_it_is();
     assert!(
         names(&Modern::new(gateway.url()))
             .await
@@ -366,8 +347,7 @@ async fn variables_that_a_client_names_stay_references() {
         written.contains("${env:TRACKER_SECRET}") && !written.contains("hunter2"),
         "{written}"
     );
-    let mut serve =
-        house.weir_as_it_is(&["serve", "--listen", "127.0.0.1:0", "--log-format", "json"]);
+    let mut serve = house.weir_as_it_is(&SERVE);
     serve.env("TRACKER_SECRET", "hunter2");
     let gateway = Gateway::start(serve);
     let environment = Modern::new(gateway.url())

@@ -3,7 +3,7 @@
 use std::{fs, process::Command};
 
 use serde_json::{Value, json};
-use weir_tests::{House, Modern, place, strangers::hostile};
+use weir_tests::{House, Modern, place, read_output, strangers::hostile};
 
 use super::{added::on_a_terminal, listed, trusted};
 
@@ -15,13 +15,7 @@ fn weir(house: &House, words: &[&str]) -> Command {
 }
 
 fn run(mut command: Command) -> (i32, String, String) {
-    let output = command.output().expect("weir starts");
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("weir prints text");
-    (
-        output.status.code().unwrap_or(-1),
-        text(output.stdout),
-        text(output.stderr),
-    )
+    read_output(command.output().expect("weir starts"))
 }
 
 /// Returns a house with an extracted document of one tool, `echo`.
