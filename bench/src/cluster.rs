@@ -8,11 +8,11 @@ mod growth;
 use std::{fmt::Write as _, time::Instant};
 
 use anyhow::{Context, ensure};
-use weir_bench::load::quantiles;
+use weir_bench::{load::quantiles, ticket};
 
 use self::{
     fail_over::FailOverCount,
-    fleet::{BenchFleet, CONTRACT, call, contract, listing, make_database},
+    fleet::{BenchFleet, CONTRACT, contract, make_database},
     growth::FleetGrowth,
 };
 use crate::{
@@ -24,7 +24,7 @@ use crate::{
     report::{BenchPart, Table, markdown, opening, within},
     rows::BenchDatabase,
     weir::{KeyBreadth, WeirBackend, WeirInstance},
-    wire::BenchEndpoint,
+    wire::{BenchEndpoint, BenchQuestion},
 };
 
 /// The bounds on the figures.
@@ -178,7 +178,7 @@ fn load(
         calls: calls * servers.len() as u64,
         rate: None,
     };
-    pressure::run(&target, &call(), pressure)
+    pressure::run(&target, &BenchQuestion::lookup(), pressure)
 }
 
 /// Publishes and revokes at three nodes in turn. After each answer every node is asked whether the change holds there.
@@ -188,12 +188,12 @@ fn measure_changes(place: &BenchPaths, rounds: usize) -> anyhow::Result<Vec<Chan
     for round in 0..rounds {
         let node = round % fleet.nodes.len();
         let described = format!("Look a ticket up, as of round {round}");
-        let tools = [call().tool];
+        let tools = [ticket::TOOL.to_owned()];
         let began = Instant::now();
         fleet.publish(node, &contract(CONTRACT, &tools, &described))?;
         published.push(microseconds(began));
         for node in &fleet.nodes {
-            let listed = listing().ask(&node.door, None)?.to_string();
+            let listed = BenchQuestion::listing().ask(&node.door, None)?.to_string();
             ensure!(listed.contains(&described), "round {round}: {listed}");
         }
         let (id, key) = fleet.make_key(node, "leaving")?;
@@ -203,7 +203,10 @@ fn measure_changes(place: &BenchPaths, rounds: usize) -> anyhow::Result<Vec<Chan
         for node in &fleet.nodes {
             let mut door = node.door.clone();
             door.key = Some(key.clone());
-            let refused = listing().ask(&door, None).err().context("a revoked key")?;
+            let refused = BenchQuestion::listing()
+                .ask(&door, None)
+                .err()
+                .context("a revoked key")?;
             ensure!(refused.to_string().contains("401"), "{refused}");
         }
     }

@@ -12,7 +12,6 @@ use anyhow::{Context, ensure};
 use serde_json::Value;
 
 use crate::{
-    isolation,
     machine::BenchMachine,
     measure::{BenchEffort, CONNECTIONS, FigureSpread},
     place::BenchPaths,
@@ -20,7 +19,7 @@ use crate::{
     process::{MeasuredProcess, START_MAX},
     report::{BenchPart, Table, markdown, opening},
     weir::{KeyBreadth, WeirBackend, WeirInstance},
-    wire::BenchEndpoint,
+    wire::{BenchEndpoint, BenchQuestion},
 };
 
 const CHROMIUM: &str = "/usr/bin/chromium";
@@ -137,7 +136,7 @@ fn load(
         calls,
         rate: None,
     };
-    let loaded = pressure::run(&target, &isolation::lookup(), pressure)?;
+    let loaded = pressure::run(&target, &BenchQuestion::lookup(), pressure)?;
     Ok((loaded.rate(), loaded.cpu_us()))
 }
 

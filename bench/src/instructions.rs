@@ -20,7 +20,7 @@ use crate::{
     place::{BenchPaths, free_port},
     process::MeasuredProcess,
     weir::{KeyBreadth, TracedShare, WeirBackend, WeirInstance},
-    wire::{BenchEndpoint, BenchEra, BenchQuestion, REFUSED},
+    wire::{BenchEndpoint, BenchQuestion, REFUSED},
 };
 
 /// A request may take this much more than its baseline says.
@@ -173,20 +173,8 @@ fn beside(found: &BTreeMap<String, u64>, name: &str, most: f64) -> Option<String
 
 /// Returns each request: its name, where it is sent, and whose key it has.
 fn questions() -> [(&'static str, &'static str, BenchQuestion, KeyBreadth); 9] {
-    let call = |arguments: Value, mark| BenchQuestion {
-        era: BenchEra::Modern,
-        method: "tools/call",
-        tool: ticket::TOOL.to_owned(),
-        arguments,
-        mark,
-    };
-    let list = BenchQuestion {
-        era: BenchEra::Modern,
-        method: "tools/list",
-        tool: String::new(),
-        arguments: Value::Null,
-        mark: ticket::TOOL,
-    };
+    let call = |arguments: Value, mark| BenchQuestion::call(ticket::TOOL, arguments, mark);
+    let list = BenchQuestion::listing();
     let get = || call(json!({ "ticket_id": ticket::ID }), ticket::TITLE);
     let refused = call(json!({ "ticket_id": "1001", "status": "done" }), REFUSED);
     [

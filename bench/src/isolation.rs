@@ -27,7 +27,7 @@ use crate::{
     process::{MeasuredProcess, START_MAX},
     report::{BenchPart, Table, markdown, opening},
     weir::{KeyBreadth, WeirBackend, WeirInstance},
-    wire::{self, BenchEndpoint, BenchEra, BenchQuestion},
+    wire::{self, BenchEndpoint, BenchQuestion},
 };
 
 /// The name of each hostile behaviour, and the word the guest knows it by.
@@ -198,7 +198,7 @@ impl IsolationBench {
             calls,
             rate: Some(RATE),
         };
-        Ok(pressure::run(&target, &lookup(), pressure)?.p99_us)
+        Ok(pressure::run(&target, &BenchQuestion::lookup(), pressure)?.p99_us)
     }
 
     fn hostile(&self, behaviour: &'static str, at_once: usize) -> HostileLoad {
@@ -275,7 +275,7 @@ impl HostileLoad {
 /// Makes one call of each tenant, in turn, over one connection.
 fn waits(doors: &[BenchEndpoint]) -> anyhow::Result<WaitTimes> {
     let agent = wire::agent();
-    let question = lookup();
+    let question = BenchQuestion::lookup();
     let mut times = Vec::new();
     for door in doors {
         let began = Instant::now();
@@ -290,22 +290,8 @@ fn waits(doors: &[BenchEndpoint]) -> anyhow::Result<WaitTimes> {
     })
 }
 
-pub(crate) fn lookup() -> BenchQuestion {
-    question(ticket::TOOL, json!({ "ticket_id": ticket::ID }), ticket::ID)
-}
-
 fn behave(behaviour: &str) -> BenchQuestion {
-    question("behave", json!({ "behaviour": behaviour }), "")
-}
-
-fn question(tool: &str, arguments: Value, mark: &'static str) -> BenchQuestion {
-    BenchQuestion {
-        era: BenchEra::Modern,
-        method: "tools/call",
-        tool: tool.to_owned(),
-        arguments,
-        mark,
-    }
+    BenchQuestion::call("behave", json!({ "behaviour": behaviour }), "")
 }
 
 fn contract() -> Value {

@@ -24,7 +24,7 @@ use crate::{
     process::{MeasuredProcess, START_MAX},
     report::{BenchPart, Table, markdown, opening, within},
     weir::{KeyBreadth, WeirInstance},
-    wire::{self, BenchEndpoint, BenchEra, BenchQuestion},
+    wire::{self, BenchEndpoint, BenchQuestion},
 };
 
 const MILLION: usize = 1_000_000;
@@ -577,13 +577,7 @@ fn timed(caller: &mut LargeCaller<'_>, tool: &str, arguments: Value) -> anyhow::
         "count_by_status" => "count",
         _ => "status",
     };
-    let question = BenchQuestion {
-        era: BenchEra::Modern,
-        method: "tools/call",
-        tool: tool.to_owned(),
-        arguments,
-        mark,
-    };
+    let question = BenchQuestion::call(tool, arguments, mark);
     let began = Instant::now();
     question
         .ask_over(&caller.agent, caller.door)

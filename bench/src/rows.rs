@@ -4,7 +4,7 @@ use std::{fmt, process::Command};
 
 use anyhow::Context;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
-use serde_json::{Value, json};
+use serde_json::json;
 use weir_bench::ticket;
 
 use crate::{
@@ -361,7 +361,7 @@ impl BenchRow {
             CallMode::Refused => {
                 json!({ "ticket_id": "1001", "status": "opne", "asignee": ticket::ASSIGNEE })
             }
-            _ => right(),
+            _ => json!({ "ticket_id": ticket::ID }),
         };
         let mark = if self.way == CallMode::Refused {
             REFUSED
@@ -369,8 +369,8 @@ impl BenchRow {
             ticket::ID
         };
         let question = BenchQuestion {
-            tool: tool.to_owned(),
-            ..self.question("tools/call", arguments, mark)
+            era: self.era(),
+            ..BenchQuestion::call(tool, arguments, mark)
         };
         let path = if matches!(self.server, ContextForge | McpProxy) {
             "/mcp/"
@@ -389,31 +389,18 @@ impl BenchRow {
 
     /// Returns the accepted question of a row that is refused: the same tool with correct arguments.
     pub(crate) fn accepted(&self) -> BenchQuestion {
-        self.question("tools/call", right(), ticket::ID)
+        BenchQuestion {
+            era: self.era(),
+            ..BenchQuestion::lookup()
+        }
     }
 
     pub(crate) fn listing(&self) -> BenchQuestion {
-        self.question("tools/list", Value::Null, ticket::TOOL)
-    }
-
-    fn question(
-        &self,
-        method: &'static str,
-        arguments: Value,
-        mark: &'static str,
-    ) -> BenchQuestion {
         BenchQuestion {
             era: self.era(),
-            method,
-            tool: ticket::TOOL.to_owned(),
-            arguments,
-            mark,
+            ..BenchQuestion::listing()
         }
     }
-}
-
-fn right() -> Value {
-    json!({ "ticket_id": ticket::ID })
 }
 
 fn python(place: &BenchPaths) -> std::path::PathBuf {

@@ -28,7 +28,7 @@ use crate::{
     process::START_MAX,
     report::{BenchPart, Table, markdown, opening},
     weir::{KeyBreadth, WeirBackend, WeirInstance},
-    wire::{BenchEndpoint, BenchEra, BenchQuestion},
+    wire::{BenchEndpoint, BenchQuestion},
 };
 
 const TOOLS: usize = 100_000;
@@ -238,26 +238,8 @@ fn serve(place: &BenchPaths, tools: usize) -> anyhow::Result<(u64, Duration)> {
         url: format!("http://127.0.0.1:{port}/mcp"),
         key: Some(key),
     };
-    let arguments = serde_json::json!({ "ticket_id": ticket::ID });
-    let call = BenchQuestion {
-        era: BenchEra::Modern,
-        method: "tools/call",
-        tool: ticket::TOOL.to_owned(),
-        arguments,
-        mark: ticket::ID,
-    };
-    call.ask(&door, None)?;
-    let list = BenchQuestion {
-        method: "tools/list",
-        tool: String::new(),
-        arguments: serde_json::Value::Null,
-        ..call
-    };
-    BenchQuestion {
-        mark: ticket::TOOL,
-        ..list
-    }
-    .ask(&door, None)?;
+    BenchQuestion::lookup().ask(&door, None)?;
+    BenchQuestion::listing().ask(&door, None)?;
     sleep(Duration::from_secs(2));
     let memory = process.memory();
     process.stop()?;

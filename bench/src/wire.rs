@@ -7,6 +7,7 @@ use std::{
 
 use anyhow::{Context, bail};
 use serde_json::{Value, json};
+use weir_bench::ticket;
 
 pub(crate) const MODERN: &str = "2026-07-28";
 /// The mark of an answer that refuses a call for its arguments.
@@ -41,6 +42,31 @@ pub(crate) struct BenchEndpoint {
 }
 
 impl BenchQuestion {
+    /// Returns a call of the revision 2026-07-28.
+    pub(crate) fn call(tool: &str, arguments: Value, mark: &'static str) -> Self {
+        Self {
+            era: BenchEra::Modern,
+            method: "tools/call",
+            tool: tool.to_owned(),
+            arguments,
+            mark,
+        }
+    }
+
+    /// Returns the call of the ticket that is there.
+    pub(crate) fn lookup() -> Self {
+        let arguments = json!({ "ticket_id": ticket::ID });
+        Self::call(ticket::TOOL, arguments, ticket::ID)
+    }
+
+    /// Returns a list of the tools.
+    pub(crate) fn listing() -> Self {
+        Self {
+            method: "tools/list",
+            ..Self::call("", Value::Null, ticket::TOOL)
+        }
+    }
+
     pub(crate) fn headers(
         &self,
         door: &BenchEndpoint,
@@ -233,16 +259,8 @@ mod tests {
     #[test]
     fn an_error_is_an_answer_only_where_a_refusal_is_asked_for() {
         let judge = |mark, answer: &str| {
-            let (method, tool) = ("tools/call", "lookup_ticket".to_owned());
-            BenchQuestion {
-                era: BenchEra::Modern,
-                method,
-                tool,
-                arguments: Value::Null,
-                mark,
-            }
-            .judge(answer)
-            .is_ok()
+            let question = BenchQuestion::call(ticket::TOOL, Value::Null, mark);
+            question.judge(answer).is_ok()
         };
         let found = r#"{"id":7,"result":{"content":[{"type":"text","text":"T-1001 \"isError\":true"}],"isError":false}}"#;
         let failed = r#"{"id":7,"result":{"content":[{"type":"text","text":"no T-1001"}],"isError" : true}}"#;

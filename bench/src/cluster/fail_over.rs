@@ -11,8 +11,12 @@ use std::{
 
 use anyhow::ensure;
 
-use super::fleet::{BenchFleet, call};
-use crate::{place::BenchPaths, postgres::PostgresServer, wire};
+use super::fleet::BenchFleet;
+use crate::{
+    place::BenchPaths,
+    postgres::PostgresServer,
+    wire::{self, BenchQuestion},
+};
 
 /// The time for which calls go on before and after.
 const AROUND: Duration = Duration::from_secs(2);
@@ -47,7 +51,7 @@ pub(super) fn measure(place: &BenchPaths) -> anyhow::Result<FailOverCount> {
             thread::spawn(move || {
                 let agent = wire::agent();
                 while !counts.is_over.load(Relaxed) {
-                    let is_read = call().ask_over(&agent, &door).is_ok();
+                    let is_read = BenchQuestion::lookup().ask_over(&agent, &door).is_ok();
                     counts.reads.fetch_add(1, Relaxed);
                     counts.failed.fetch_add(u64::from(!is_read), Relaxed);
                 }

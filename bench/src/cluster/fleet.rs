@@ -11,7 +11,7 @@ use crate::{
     pressure::LoadedServer,
     process::{MeasuredProcess, START_MAX},
     weir::{KeyBreadth, WeirInstance},
-    wire::{self, BenchEndpoint, BenchEra, BenchQuestion},
+    wire::{self, BenchEndpoint, BenchQuestion},
 };
 
 /// The contract that every fleet serves first.
@@ -81,7 +81,7 @@ impl BenchFleet {
         }
         for node in &fleet.nodes {
             let began = Instant::now();
-            while let Err(error) = call().ask(&node.door, None) {
+            while let Err(error) = BenchQuestion::lookup().ask(&node.door, None) {
                 ensure!(began.elapsed() < START_MAX, "a node does not call: {error}");
                 std::thread::sleep(Duration::from_millis(20));
             }
@@ -171,28 +171,6 @@ pub(super) fn contract(name: &str, tools: &[String], description: &str) -> Value
     let mut contract = ticket::contract(name, "noop", &json!({}), tools);
     contract["tools"][0]["description"] = description.into();
     contract
-}
-
-/// The call that is measured.
-pub(super) fn call() -> BenchQuestion {
-    BenchQuestion {
-        era: BenchEra::Modern,
-        method: "tools/call",
-        tool: ticket::TOOL.to_owned(),
-        arguments: json!({ "ticket_id": ticket::ID }),
-        mark: ticket::ID,
-    }
-}
-
-/// The list of tools.
-pub(super) fn listing() -> BenchQuestion {
-    BenchQuestion {
-        method: "tools/list",
-        tool: String::new(),
-        arguments: Value::Null,
-        mark: ticket::TOOL,
-        ..call()
-    }
 }
 
 fn house(place: &BenchPaths, url: &str) -> anyhow::Result<WeirInstance> {

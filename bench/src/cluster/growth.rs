@@ -9,8 +9,8 @@ use anyhow::Context;
 use futures::FutureExt as _;
 use weir::limits::RateBuckets;
 
-use super::fleet::{BenchFleet, call, listing, make_database};
-use crate::{place::BenchPaths, scale};
+use super::fleet::{BenchFleet, make_database};
+use crate::{place::BenchPaths, scale, wire::BenchQuestion};
 
 /// Keys whose agents have called, for the rows that a call leaves.
 const CALLERS: usize = 400;
@@ -96,7 +96,7 @@ fn measure_agents(place: &BenchPaths, count: usize) -> anyhow::Result<GrowthSlop
         let (_, key) = fleet.make_key(0, &format!("agent-{number}"))?;
         let mut door = fleet.nodes[0].door.clone();
         door.key = Some(key);
-        call().ask(&door, None)?;
+        BenchQuestion::lookup().ask(&door, None)?;
     }
     sleep(USES_WRITTEN);
     let rows = (all_rows()? - before) / CALLERS as f64;
@@ -148,8 +148,8 @@ fn measure_tools(place: &BenchPaths, count: usize, base: f64) -> anyhow::Result<
 /// Returns the memory of the first node after a call and a list, once it has settled.
 fn settled_memory(fleet: &BenchFleet) -> anyhow::Result<f64> {
     let node = fleet.nodes.first().context("a fleet has a node")?;
-    call().ask(&node.door, None)?;
-    listing().ask(&node.door, None)?;
+    BenchQuestion::lookup().ask(&node.door, None)?;
+    BenchQuestion::listing().ask(&node.door, None)?;
     sleep(Duration::from_secs(2));
     Ok(node.process.memory() as f64)
 }

@@ -15,7 +15,7 @@ use std::{
 use anyhow::bail;
 use serde_json::{Value, json};
 
-use super::{GuestImpact, HOSTILE_CALLS, HostileLoad, IsolationBench, RATE, question};
+use super::{GuestImpact, HOSTILE_CALLS, HostileLoad, IsolationBench, RATE};
 use crate::{
     measure::BenchEffort,
     place::BenchPaths,
@@ -234,7 +234,7 @@ fn call(tool: &str) -> BenchQuestion {
         "looks" => json!({ "p": format!("{}b", "a".repeat(TEXT_LENGTH)) }),
         _ => json!({}),
     };
-    question(&format!("{SERVER}_{tool}"), arguments, "")
+    BenchQuestion::call(&format!("{SERVER}_{tool}"), arguments, "")
 }
 
 /// Returns tools whose schemas are as costly as are accepted: three arms in each level, and a pattern without an engine of linear

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use weir_bench::ticket;
 
-use super::{CONNECTIONS, HOSTILE_CALLS, HostileLoad, RATE, question, yes};
+use super::{CONNECTIONS, HOSTILE_CALLS, HostileLoad, RATE, yes};
 use crate::{
     measure::{BenchEffort, FigureSpread},
     place::BenchPaths,
@@ -24,7 +24,7 @@ use crate::{
     process::{MeasuredProcess, START_MAX},
     report::Table,
     weir::{KeyBreadth, WeirInstance},
-    wire::{self, BenchEndpoint},
+    wire::{self, BenchEndpoint, BenchQuestion},
 };
 
 const HEALTHY: usize = 9;
@@ -410,21 +410,20 @@ fn ask((url, token): &(String, String), method: &str, path: &str) -> anyhow::Res
         .context("the admin API answers JSON")
 }
 
-fn healthy_call(at: usize) -> wire::BenchQuestion {
-    question(
-        &format!("s{at}_{}", ticket::TOOL),
-        json!({ "ticket_id": ticket::ID }),
-        ticket::ID,
-    )
+fn healthy_call(at: usize) -> BenchQuestion {
+    BenchQuestion {
+        tool: format!("s{at}_{}", ticket::TOOL),
+        ..BenchQuestion::lookup()
+    }
 }
 
-fn hostile_call(tool: &str) -> wire::BenchQuestion {
+fn hostile_call(tool: &str) -> BenchQuestion {
     let arguments = match tool {
         "sleep" => json!({ "seconds": 0.2 }),
         "big" => json!({ "mib": 50 }),
         _ => json!({}),
     };
-    question(&format!("hostile_{tool}"), arguments, "")
+    BenchQuestion::call(&format!("hostile_{tool}"), arguments, "")
 }
 
 pub(super) fn table(all: &[UpstreamImpact]) -> Table {
