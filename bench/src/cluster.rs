@@ -23,8 +23,8 @@ use crate::{
     process::START_MAX,
     report::{BenchPart, Table, markdown, opening, within},
     rows::BenchDatabase,
-    weir::{KeyBreadth, WeirBackend, WeirInstance},
-    wire::{BenchEndpoint, BenchQuestion},
+    weir::{WeirBackend, WeirInstance},
+    wire::BenchQuestion,
 };
 
 /// The bounds on the figures.
@@ -108,10 +108,7 @@ fn measure_calls(
 ) -> anyhow::Result<Vec<CallCost>> {
     let house = WeirInstance::build(place, WeirBackend::Noop, 1)?;
     let (alone, port) = house.start(&place.server_core, START_MAX)?;
-    let door = BenchEndpoint {
-        url: format!("http://127.0.0.1:{port}/mcp"),
-        key: Some(house.key("bench", KeyBreadth::Wide)?),
-    };
+    let door = house.door(port, "bench")?;
     let start = |nodes: usize| {
         let url = make_database(place, &format!("calls_{nodes}"))?;
         BenchFleet::start(place, &url, nodes, 1)

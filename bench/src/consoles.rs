@@ -18,7 +18,7 @@ use crate::{
     pressure::{self, LoadPressure, LoadTarget, LoadedServer},
     process::{MeasuredProcess, START_MAX},
     report::{BenchPart, Table, markdown, opening},
-    weir::{KeyBreadth, WeirBackend, WeirInstance},
+    weir::{WeirBackend, WeirInstance},
     wire::{BenchEndpoint, BenchQuestion},
 };
 
@@ -54,10 +54,7 @@ pub(crate) fn measure(
 ) -> anyhow::Result<ConsoleResults> {
     let house = WeirInstance::build(place, WeirBackend::WasmTenant, 1)?;
     let (process, port) = house.start(&place.server_core, START_MAX)?;
-    let door = BenchEndpoint {
-        url: format!("http://127.0.0.1:{port}/mcp"),
-        key: Some(house.key("bench", KeyBreadth::Wide)?),
-    };
+    let door = house.door(port, "bench")?;
     let idle = WeirInstance::build(place, WeirBackend::WasmTenant, 1)?;
     let (idle_process, _) = idle.start(&place.load_core, START_MAX)?;
     let mut browser = ConsoleBrowser::start(place, &house.admin()?, &idle.admin()?)?;

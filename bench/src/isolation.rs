@@ -23,10 +23,10 @@ use crate::{
     machine::BenchMachine,
     measure::{BenchEffort, FigureSpread},
     place::BenchPaths,
-    pressure::{self, LoadPressure, LoadTarget, LoadedServer},
+    pressure::{self, LoadOutcome, LoadPressure, LoadTarget, LoadedServer},
     process::{MeasuredProcess, START_MAX},
-    report::{BenchPart, Table, markdown, opening},
-    weir::{KeyBreadth, WeirBackend, WeirInstance},
+    report::{BenchPart, Table, markdown, opening, within},
+    weir::{WeirBackend, WeirInstance},
     wire::{self, BenchEndpoint, BenchQuestion},
 };
 
@@ -139,14 +139,7 @@ impl IsolationBench {
     /// Starts the gateway of a house, with a key for each of both.
     fn open(place: &BenchPaths, house: WeirInstance) -> anyhow::Result<Self> {
         let (process, port) = house.start(&place.both_cores(), START_MAX)?;
-        let url = format!("http://127.0.0.1:{port}/mcp");
-        let door = |agent: &str| {
-            anyhow::Ok(BenchEndpoint {
-                url: url.clone(),
-                key: Some(house.key(agent, KeyBreadth::Wide)?),
-            })
-        };
-        let (neighbour, hostile) = (door("bench")?, door("hostile")?);
+        let (neighbour, hostile) = (house.door(port, "bench")?, house.door(port, "hostile")?);
         let (generator, load_core) = (place.binary("bench-load"), place.load_core.clone());
         Ok(Self {
             house,
@@ -182,6 +175,11 @@ impl IsolationBench {
 
     /// Returns the 99th percentile of the neighbour's calls, in microseconds.
     fn load(&self, effort: &BenchEffort) -> anyhow::Result<f64> {
+        Ok(self.ask(&BenchQuestion::lookup(), effort)?.p99_us)
+    }
+
+    /// Has the neighbour ask one question for a round.
+    fn ask(&self, question: &BenchQuestion, effort: &BenchEffort) -> anyhow::Result<LoadOutcome> {
         let server = LoadedServer {
             process: &self.process,
             door: &self.neighbour,
@@ -198,7 +196,7 @@ impl IsolationBench {
             calls,
             rate: Some(RATE),
         };
-        Ok(pressure::run(&target, &BenchQuestion::lookup(), pressure)?.p99_us)
+        pressure::run(&target, question, pressure)
     }
 
     fn hostile(&self, behaviour: &'static str, at_once: usize) -> HostileLoad {
@@ -379,13 +377,13 @@ impl IsolationResults {
             .to_vec();
         let row = |(what, waits): &(&str, WaitTimes)| {
             let figure = |value: f64| format!("{value:.0}");
-            let within = yes(waits.longest_us <= WAIT_MAX_US);
+            let is_within = within(waits.longest_us <= WAIT_MAX_US).to_owned();
             vec![
                 (*what).to_owned(),
                 figure(waits.p50_us),
                 figure(waits.p99_us),
                 figure(waits.longest_us),
-                within,
+                is_within,
             ]
         };
         std::iter::once(head)
@@ -423,12 +421,8 @@ impl GuestImpact {
             spread(self.alone_us),
             spread(self.beside_us),
             format!("{times:.2}"),
-            yes(times <= p99_max),
+            within(times <= p99_max).to_owned(),
             self.hostile_calls.to_string(),
         ]
     }
-}
-
-fn yes(holds: bool) -> String {
-    if holds { "yes" } else { "no" }.to_owned()
 }

@@ -23,7 +23,7 @@ use crate::{
     postgres::PostgresServer,
     process::{MeasuredProcess, START_MAX},
     report::{BenchPart, Table, markdown, opening, within},
-    weir::{KeyBreadth, WeirInstance},
+    weir::WeirInstance,
     wire::{self, BenchEndpoint, BenchQuestion},
 };
 
@@ -505,14 +505,7 @@ fn serve(
     house: &WeirInstance,
 ) -> anyhow::Result<(MeasuredProcess, BenchEndpoint)> {
     let (process, port) = house.start(&place.server_core, START_MAX)?;
-    let key = house.key("bench", KeyBreadth::Wide)?;
-    Ok((
-        process,
-        BenchEndpoint {
-            url: format!("http://127.0.0.1:{port}/mcp"),
-            key: Some(key),
-        },
-    ))
+    Ok((process, house.door(port, "bench")?))
 }
 
 /// Returns the median of each question, in milliseconds.

@@ -1,6 +1,10 @@
 //! The rows of the table, in order. Losing rows stay.
 
-use std::{fmt, process::Command};
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 use anyhow::Context;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
@@ -403,12 +407,12 @@ impl BenchRow {
     }
 }
 
-fn python(place: &BenchPaths) -> std::path::PathBuf {
+fn python(place: &BenchPaths) -> PathBuf {
     place.peer("bench-python").join("bin/python")
 }
 
 /// Starts `PROGRAM PORT WORDS…`.
-fn program(path: std::path::PathBuf, words: &[&str]) -> anyhow::Result<Start> {
+fn program(path: PathBuf, words: &[&str]) -> anyhow::Result<Start> {
     present(&path)?;
     let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
     Ok(Box::new(move |_, port| {
@@ -419,11 +423,7 @@ fn program(path: std::path::PathBuf, words: &[&str]) -> anyhow::Result<Start> {
 }
 
 /// Starts `INTERPRETER SCRIPT PORT WORDS…`.
-fn interpreted(
-    interpreter: std::path::PathBuf,
-    script: std::path::PathBuf,
-    words: &[&str],
-) -> anyhow::Result<Start> {
+fn interpreted(interpreter: PathBuf, script: PathBuf, words: &[&str]) -> anyhow::Result<Start> {
     present(&interpreter)?;
     present(&script)?;
     let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
@@ -500,16 +500,17 @@ fn toolbox(place: &BenchPaths, database: BenchDatabase) -> anyhow::Result<Start>
     let file = folder.join(format!("{kind}.yaml"));
     std::fs::write(&file, config.to_string())?;
     Ok(Box::new(move |_, port| {
-        let mut command = Command::new(&program);
-        command.arg("--config").arg(&file).args([
-            "--address",
-            "127.0.0.1",
-            "--port",
-            &port.to_string(),
-        ]);
-        command.args(["--log-level", "error"]);
-        command
+        toolbox_command(&program, &file, port)
     }))
+}
+
+/// Returns the command that starts MCP Toolbox.
+pub(crate) fn toolbox_command(program: &Path, config: &Path, port: u16) -> Command {
+    let mut command = Command::new(program);
+    command.arg("--config").arg(config);
+    command.args(["--address", "127.0.0.1", "--port", &port.to_string()]);
+    command.args(["--log-level", "error"]);
+    command
 }
 
 /// Starts hyper-mcp with the typed function.
@@ -538,7 +539,7 @@ fn hyper_mcp(place: &BenchPaths) -> anyhow::Result<Start> {
     }))
 }
 
-fn present(path: &std::path::Path) -> anyhow::Result<()> {
+fn present(path: &Path) -> anyhow::Result<()> {
     path.exists()
         .then_some(())
         .with_context(|| format!("{} is not installed", path.display()))

@@ -18,6 +18,7 @@ use weir_bench::ticket;
 use crate::{
     place::{BenchPaths, free_port},
     process::{MeasuredProcess, START_MAX},
+    wire::BenchEndpoint,
 };
 
 /// The server behind the gateway.
@@ -258,6 +259,14 @@ impl WeirInstance {
         ];
         words.extend(narrow.iter().flat_map(|tool| ["--tool", tool]));
         self.run(&words)
+    }
+
+    /// Returns the way in to this gateway, which must be running, with a key that may use everything.
+    pub(crate) fn door(&self, port: u16, agent: &str) -> anyhow::Result<BenchEndpoint> {
+        Ok(BenchEndpoint {
+            url: format!("http://127.0.0.1:{port}/mcp"),
+            key: Some(self.key(agent, KeyBreadth::Wide)?),
+        })
     }
 
     /// Address and key of the admin API of this gateway, which must be running.

@@ -2,7 +2,6 @@
 
 use std::{
     fs,
-    path::PathBuf,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -16,15 +15,15 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use weir_bench::ticket;
 
-use super::{CONNECTIONS, HOSTILE_CALLS, HostileLoad, RATE, yes};
+use super::{HOSTILE_CALLS, HostileLoad, IsolationBench, RATE};
 use crate::{
     measure::{BenchEffort, FigureSpread},
     place::BenchPaths,
-    pressure::{self, LoadOutcome, LoadPressure, LoadTarget, LoadedServer},
-    process::{MeasuredProcess, START_MAX},
-    report::Table,
-    weir::{KeyBreadth, WeirInstance},
-    wire::{self, BenchEndpoint, BenchQuestion},
+    pressure::LoadOutcome,
+    process::START_MAX,
+    report::{Table, within},
+    weir::WeirInstance,
+    wire::{self, BenchQuestion},
 };
 
 const HEALTHY: usize = 9;
@@ -131,25 +130,19 @@ pub(super) fn measure(
         println!("{}", measured.cells().join("  "));
         all.push(measured);
     }
-    bench.process.stop()?;
+    bench.gateway.process.stop()?;
     Ok(all)
 }
 
 struct UpstreamBench {
-    house: WeirInstance,
-    process: MeasuredProcess,
-    generator: PathBuf,
-    /// The core of the generator, which the server uses too.
-    load_core: String,
+    /// The gateway, whose neighbour calls the healthy servers, and whose other caller the hostile one.
+    gateway: IsolationBench,
     folder: TempDir,
     /// The entries of the healthy servers.
     healthy: String,
     /// The words that start the hostile one, but for its behaviour.
     hostile: [String; 2],
     admin: (String, String),
-    /// The callers of the healthy servers, and the caller of the hostile one.
-    neighbour: BenchEndpoint,
-    stranger: BenchEndpoint,
 }
 
 impl UpstreamBench {
@@ -171,31 +164,18 @@ impl UpstreamBench {
             .prefix("weir-bench-")
             .tempdir_in(&place.scratch)?;
         fs::write(folder.path().join(FILE), "Says hello.")?;
-        let (process, port) = house.start(&place.both_cores(), START_MAX)?;
-        let url = format!("http://127.0.0.1:{port}/mcp");
-        let door = |agent: &str| {
-            anyhow::Ok(BenchEndpoint {
-                url: url.clone(),
-                key: Some(house.key(agent, KeyBreadth::Wide)?),
-            })
-        };
-        let (neighbour, stranger, admin) = (door("bench")?, door("hostile")?, house.admin()?);
-        let (generator, load_core) = (place.binary("bench-load"), place.load_core.clone());
+        let gateway = IsolationBench::open(place, house)?;
+        let admin = gateway.house.admin()?;
         let bench = Self {
-            house,
-            process,
-            generator,
-            load_core,
+            gateway,
             folder,
             healthy,
             hostile,
             admin,
-            neighbour,
-            stranger,
         };
         for at in 0..HEALTHY {
             bench.until("a healthy server answers", || {
-                healthy_call(at).ask(&bench.neighbour, None).is_ok()
+                healthy_call(at).ask(&bench.gateway.neighbour, None).is_ok()
             })?;
         }
         Ok(bench)
@@ -213,7 +193,7 @@ impl UpstreamBench {
         for round in 0..effort.rounds {
             alone.push(self.load(round, effort)?);
             if round == 0 {
-                memory[0] = self.process.own_memory();
+                memory[0] = self.gateway.process.own_memory();
             }
             self.with_hostile(words, poked)?;
             let poking = self.poke(poked)?;
@@ -223,7 +203,7 @@ impl UpstreamBench {
             told = self.describe_state()?;
             self.without_hostile()?;
         }
-        memory[1] = self.process.own_memory();
+        memory[1] = self.gateway.process.own_memory();
         let spreads = |all: &[LoadOutcome]| {
             [
                 |load: &LoadOutcome| load.p50_us,
@@ -243,23 +223,7 @@ impl UpstreamBench {
 
     /// Loads one of the healthy servers.
     fn load(&self, round: usize, effort: &BenchEffort) -> anyhow::Result<LoadOutcome> {
-        let server = LoadedServer {
-            process: &self.process,
-            door: &self.neighbour,
-        };
-        let target = LoadTarget {
-            servers: &[server],
-            generator: &self.generator,
-            cores: &self.load_core,
-            shares_its_core: true,
-        };
-        let calls = (RATE as f64 * effort.seconds) as u64;
-        let pressure = LoadPressure {
-            connections: CONNECTIONS,
-            calls,
-            rate: Some(RATE),
-        };
-        pressure::run(&target, &healthy_call(round % HEALTHY), pressure)
+        self.gateway.ask(&healthy_call(round % HEALTHY), effort)
     }
 
     /// Puts the hostile server beside the others, and waits until its tools are there or its failure is reported.
@@ -273,7 +237,7 @@ impl UpstreamBench {
             }
         });
         let command: Vec<String> = self.hostile.iter().cloned().chain(behaviour).collect();
-        self.house.config(&format!(
+        self.gateway.house.config(&format!(
             "{}[upstreams.hostile]\ncommand = {command:?}\n{HOSTILE}",
             self.healthy
         ))?;
@@ -289,7 +253,7 @@ impl UpstreamBench {
     }
 
     fn without_hostile(&self) -> anyhow::Result<()> {
-        self.house.config(&self.healthy)?;
+        self.gateway.house.config(&self.healthy)?;
         self.reload()?;
         self.until("the hostile server is gone", || {
             self.admin("GET", "/v1/upstreams/hostile").is_err()
@@ -348,7 +312,7 @@ impl UpstreamBench {
             let (stop, done) = (Arc::clone(&stop), Arc::clone(&done));
             let (admin, door, file) = (
                 self.admin.clone(),
-                self.stranger.clone(),
+                self.gateway.hostile.clone(),
                 self.folder.path().join(FILE),
             );
             thread::spawn(move || {
@@ -462,7 +426,7 @@ impl UpstreamImpact {
             spread(alone),
             spread(beside),
             format!("{times:.2}"),
-            yes(times <= P99_MAX),
+            within(times <= P99_MAX).to_owned(),
             self.poked.to_string(),
             format!("{} → {}", mib(self.memory[0]), mib(self.memory[1])),
             self.told.clone(),

@@ -17,6 +17,7 @@ use super::{Answers, LargeCaller, QUESTIONS, answers};
 use crate::{
     place::{BenchPaths, free_port},
     process::{MeasuredProcess, START_MAX},
+    rows::toolbox_command,
     wire::BenchEndpoint,
 };
 
@@ -119,14 +120,7 @@ pub(super) fn toolbox(place: &BenchPaths, rows: usize) -> anyhow::Result<Answers
     let file = folder.join("toolbox.yaml");
     fs::write(&file, config.to_string())?;
     let port = free_port()?;
-    let mut command = Command::new(&program);
-    command.arg("--config").arg(&file).args([
-        "--address",
-        "127.0.0.1",
-        "--port",
-        &port.to_string(),
-    ]);
-    command.args(["--log-level", "error"]);
+    let command = toolbox_command(&program, &file, port);
     let mut process =
         MeasuredProcess::start(&command, &place.server_core, &folder.join("toolbox.log"))?;
     let door = BenchEndpoint {
