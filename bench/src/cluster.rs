@@ -169,12 +169,9 @@ fn load(
         // PostgreSQL has the generator's core too.
         shares_its_core: false,
     };
-    let pressure = LoadPressure {
-        // Calls that a process answers together share some of the work: each is asked over as many connections.
-        connections: CONNECTIONS * servers.len(),
-        calls: calls * servers.len() as u64,
-        rate: None,
-    };
+    // Calls that a process answers together share some of the work: each is asked over as many connections.
+    let connections = CONNECTIONS * servers.len();
+    let pressure = LoadPressure::unpaced(connections, calls * servers.len() as u64);
     pressure::run(&target, &BenchQuestion::lookup(), pressure)
 }
 

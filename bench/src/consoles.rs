@@ -128,11 +128,7 @@ fn load(
         // Chromium has the generator's core too.
         shares_its_core: true,
     };
-    let pressure = LoadPressure {
-        connections: CONNECTIONS,
-        calls,
-        rate: None,
-    };
+    let pressure = LoadPressure::unpaced(CONNECTIONS, calls);
     let loaded = pressure::run(&target, &BenchQuestion::lookup(), pressure)?;
     Ok((loaded.rate(), loaded.cpu_us()))
 }

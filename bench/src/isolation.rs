@@ -25,7 +25,7 @@ use crate::{
     place::BenchPaths,
     pressure::{self, LoadOutcome, LoadPressure, LoadTarget, LoadedServer},
     process::{MeasuredProcess, START_MAX},
-    report::{BenchPart, Table, markdown, opening, within},
+    report::{BenchPart, Table, markdown, opening, table, within},
     weir::{WeirBackend, WeirInstance},
     wire::{self, BenchEndpoint, BenchQuestion},
 };
@@ -364,7 +364,7 @@ impl BenchPart for IsolationResults {
              what as many calls of an honest server cost stands first. The memory is the gateway's own. The rule is at most \
              {} times the 99th percentile alone.\n\n{}",
             upstreams::P99_MAX,
-            markdown(&upstreams::table(&self.upstreams))
+            markdown(&upstreams::impacts(&self.upstreams))
         );
         page
     }
@@ -372,10 +372,8 @@ impl BenchPart for IsolationResults {
 
 impl IsolationResults {
     fn turns(&self) -> Table {
-        let head = ["", "p50 µs", "p99 µs", "longest µs", "within the rule"]
-            .map(str::to_owned)
-            .to_vec();
-        let row = |(what, waits): &(&str, WaitTimes)| {
+        let head = ["", "p50 µs", "p99 µs", "longest µs", "within the rule"];
+        table(&head, &self.tenants, |(what, waits)| {
             let figure = |value: f64| format!("{value:.0}");
             let is_within = within(waits.longest_us <= WAIT_MAX_US).to_owned();
             vec![
@@ -385,10 +383,7 @@ impl IsolationResults {
                 figure(waits.longest_us),
                 is_within,
             ]
-        };
-        std::iter::once(head)
-            .chain(self.tenants.iter().map(row))
-            .collect()
+        })
     }
 }
 
@@ -401,10 +396,7 @@ fn others(what: &str, tries: &str, rows: &[GuestImpact], p99_max: f64) -> Table 
         "within the rule",
         tries,
     ];
-    let head = head.map(str::to_owned).to_vec();
-    std::iter::once(head)
-        .chain(rows.iter().map(|row| row.cells(p99_max)))
-        .collect()
+    table(&head, rows, |row| row.cells(p99_max))
 }
 
 impl GuestImpact {

@@ -201,14 +201,7 @@ impl<'a> RowBench<'a> {
     }
 
     fn over_http(&mut self, effort: &BenchEffort) -> anyhow::Result<RowFigures> {
-        let mut starts = Vec::new();
-        for _ in 1..effort.starts {
-            let (running, start_ms) = self.start(&self.place.server_core, None)?;
-            starts.push(start_ms);
-            running.process.stop()?;
-        }
-        let (running, start_ms) = self.start(&self.place.server_core, None)?;
-        starts.push(start_ms);
+        let (running, starts) = self.start_often(effort)?;
         sleep(Duration::from_secs(1));
         let idle_bytes = running.process.memory();
         let idle_cpu_percent = match self.row.also.contains(&ExtraMeasurement::Idle) {
@@ -242,11 +235,7 @@ impl<'a> RowBench<'a> {
         calls: u64,
     ) -> anyhow::Result<FigureSpread> {
         let (refused, accepted) = (self.subject.question.clone(), self.row.accepted());
-        let pressure = LoadPressure {
-            connections: CONNECTIONS,
-            calls: calls / 4,
-            rate: None,
-        };
+        let pressure = LoadPressure::unpaced(CONNECTIONS, calls / 4);
         let mut beyond = Vec::new();
         for _ in 0..turns::TURNS {
             let accepted = self.load(running, &accepted, pressure)?;
@@ -295,6 +284,19 @@ impl<'a> RowBench<'a> {
         drop(pipes);
         process.stop()?;
         Ok(figures(self.row.name, &rounds, &starts, idle_bytes))
+    }
+
+    /// Starts the server as often as is wanted, and returns the last one with the time that each start took.
+    fn start_often(&mut self, effort: &BenchEffort) -> anyhow::Result<(RunningServer, Vec<f64>)> {
+        let mut starts = Vec::new();
+        for _ in 1..effort.starts {
+            let (running, start_ms) = self.start(&self.place.server_core, None)?;
+            starts.push(start_ms);
+            running.process.stop()?;
+        }
+        let (running, start_ms) = self.start(&self.place.server_core, None)?;
+        starts.push(start_ms);
+        Ok((running, starts))
     }
 
     /// Starts the server, and returns it once it has given its first good answer, with the time that took. `threads`
@@ -367,33 +369,14 @@ impl<'a> RowBench<'a> {
         effort: &BenchEffort,
     ) -> anyhow::Result<Vec<LoadOutcome>> {
         let mut calls = connections as u64;
-        let mut tried = self.load(
-            running,
-            question,
-            LoadPressure {
-                connections,
-                calls,
-                rate: None,
-            },
-        )?;
+        let pressure = |calls| LoadPressure::unpaced(connections, calls);
+        let mut tried = self.load(running, question, pressure(calls))?;
         while tried.seconds < CALIBRATION {
             calls *= 4;
-            tried = self.load(
-                running,
-                question,
-                LoadPressure {
-                    connections,
-                    calls,
-                    rate: None,
-                },
-            )?;
+            tried = self.load(running, question, pressure(calls))?;
         }
         let calls = (tried.rate() * effort.seconds).max(connections as f64) as u64;
-        let pressure = LoadPressure {
-            connections,
-            calls,
-            rate: None,
-        };
+        let pressure = pressure(calls);
         (0..effort.rounds)
             .map(|_| self.load(running, question, pressure))
             .collect()
@@ -407,11 +390,7 @@ impl<'a> RowBench<'a> {
         effort: &BenchEffort,
     ) -> anyhow::Result<MemoryGrowth> {
         let before_bytes = running.process.memory();
-        let pressure = LoadPressure {
-            connections: CONNECTIONS,
-            calls: effort.many_calls,
-            rate: None,
-        };
+        let pressure = LoadPressure::unpaced(CONNECTIONS, effort.many_calls);
         let calls = self.load(running, question, pressure)?.calls;
         Ok(MemoryGrowth {
             calls,

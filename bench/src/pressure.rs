@@ -25,6 +25,17 @@ pub(crate) struct LoadPressure {
     pub(crate) rate: Option<u64>,
 }
 
+impl LoadPressure {
+    /// Returns calls that are made as fast as answers come.
+    pub(crate) fn unpaced(connections: usize, calls: u64) -> Self {
+        Self {
+            connections,
+            calls,
+            rate: None,
+        }
+    }
+}
+
 /// The outcome of one load.
 #[derive(Clone, Debug)]
 pub(crate) struct LoadOutcome {

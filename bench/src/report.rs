@@ -134,32 +134,31 @@ impl BenchReport {
     }
 
     fn in_turns(&self) -> Table {
-        let head = ["asked", "CPU µs", "range", "p50 µs", "beside"]
-            .map(str::to_owned)
-            .to_vec();
-        let lines = self.turns.iter().flat_map(|group| {
-            group.iter().map(|turns| {
-                let cpu = FigureSpread::from_values(turns.cpu_us.iter().copied());
-                let others = group
-                    .iter()
-                    .map(|other| other.of)
-                    .filter(|of| *of != turns.of);
-                let beside: Vec<_> = others.map(|of| of.to_string()).collect();
-                let range = format!("{:.1} to {:.1}", cpu.min, cpu.max);
-                let p50 = match turns.p50_us[..] {
-                    [] => dash(),
-                    _ => whole(FigureSpread::from_values(turns.p50_us.iter().copied()).median),
-                };
-                vec![
-                    turns.of.to_string(),
-                    format!("{:.1}", cpu.median),
-                    range,
-                    p50,
-                    beside.join("; "),
-                ]
-            })
-        });
-        std::iter::once(head).chain(lines).collect()
+        let head = ["asked", "CPU µs", "range", "p50 µs", "beside"];
+        let groups = self.turns.iter();
+        let all: Vec<_> = groups
+            .flat_map(|group| group.iter().map(move |turns| (group, turns)))
+            .collect();
+        table(&head, &all, |(group, turns)| {
+            let cpu = FigureSpread::from_values(turns.cpu_us.iter().copied());
+            let others = group
+                .iter()
+                .map(|other| other.of)
+                .filter(|of| *of != turns.of);
+            let beside: Vec<_> = others.map(|of| of.to_string()).collect();
+            let range = format!("{:.1} to {:.1}", cpu.min, cpu.max);
+            let p50 = match turns.p50_us[..] {
+                [] => dash(),
+                _ => whole(FigureSpread::from_values(turns.p50_us.iter().copied()).median),
+            };
+            vec![
+                turns.of.to_string(),
+                format!("{:.1}", cpu.median),
+                range,
+                p50,
+                beside.join("; "),
+            ]
+        })
     }
 
     fn calls(&self) -> Table {
@@ -337,7 +336,8 @@ impl BenchReport {
     }
 }
 
-fn table<T>(head: &[&str], rows: &[T], cells: impl Fn(&T) -> Vec<String>) -> Table {
+/// Returns a table with a line for each row.
+pub(crate) fn table<T>(head: &[&str], rows: &[T], cells: impl Fn(&T) -> Vec<String>) -> Table {
     let head = head.iter().map(|cell| (*cell).to_owned()).collect();
     std::iter::once(head)
         .chain(rows.iter().map(cells))

@@ -26,7 +26,7 @@ use crate::{
     measure::FigureSpread,
     place::BenchPaths,
     process::START_MAX,
-    report::{BenchPart, Table, markdown, opening},
+    report::{BenchPart, markdown, opening, table},
     weir::{KeyBreadth, WeirBackend, WeirInstance},
     wire::{BenchEndpoint, BenchQuestion},
 };
@@ -285,10 +285,8 @@ impl BenchPart for ScaleResults {
             "among very many",
             "the rule",
             "within it",
-        ]
-        .map(str::to_owned)
-        .to_vec();
-        let row = |grown: &GrowthFigure| {
+        ];
+        let table = table(&head, &self.rows, |grown| {
             let (rule, holds) = match &grown.rule {
                 Some((rule, true)) => (rule.as_str(), "yes"),
                 Some((rule, false)) => (rule.as_str(), "no"),
@@ -301,10 +299,7 @@ impl BenchPart for ScaleResults {
                 rule.to_owned(),
                 holds.to_owned(),
             ]
-        };
-        let table: Table = std::iter::once(head)
-            .chain(self.rows.iter().map(row))
-            .collect();
+        });
         let _ = write!(page, "\n{}", markdown(&table));
         page
     }

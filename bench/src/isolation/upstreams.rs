@@ -21,7 +21,7 @@ use crate::{
     place::BenchPaths,
     pressure::LoadOutcome,
     process::START_MAX,
-    report::{Table, within},
+    report::{Table, table, within},
     weir::WeirInstance,
     wire::{self, BenchQuestion},
 };
@@ -390,7 +390,7 @@ fn hostile_call(tool: &str) -> BenchQuestion {
     BenchQuestion::call(&format!("hostile_{tool}"), arguments, "")
 }
 
-pub(super) fn table(all: &[UpstreamImpact]) -> Table {
+pub(super) fn impacts(all: &[UpstreamImpact]) -> Table {
     let head = [
         "a server that",
         "alone: p50 µs",
@@ -403,9 +403,7 @@ pub(super) fn table(all: &[UpstreamImpact]) -> Table {
         "memory MiB, before and after",
         "what is told of it",
     ];
-    std::iter::once(head.map(str::to_owned).to_vec())
-        .chain(all.iter().map(UpstreamImpact::cells))
-        .collect()
+    table(&head, all, UpstreamImpact::cells)
 }
 
 impl UpstreamImpact {

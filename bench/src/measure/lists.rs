@@ -63,14 +63,7 @@ fn list<'a>(
     effort: &BenchEffort,
 ) -> anyhow::Result<(TurnTarget<'a>, ListFigures)> {
     let mut bench = RowBench::new(place, row, tools)?;
-    let mut starts = Vec::new();
-    for _ in 1..effort.starts {
-        let (running, start_ms) = bench.start(&place.server_core, None)?;
-        starts.push(start_ms);
-        running.process.stop()?;
-    }
-    let (running, start_ms) = bench.start(&place.server_core, None)?;
-    starts.push(start_ms);
+    let (running, starts) = bench.start_often(effort)?;
     let listing = row.listing();
     let answer = listing.ask(&running.door, None)?;
     let page = answer["result"]["tools"].as_array().map_or(0, Vec::len);

@@ -77,11 +77,7 @@ fn measure_on(
     };
     let question = one.0.subject.question.clone();
     let calls = one.0.rounds(&one.1, &question, CONNECTIONS, &once)?[0].calls;
-    let pressure = LoadPressure {
-        connections: CONNECTIONS,
-        calls,
-        rate: None,
-    };
+    let pressure = LoadPressure::unpaced(CONNECTIONS, calls);
     let mut at = ThreadFigures {
         cores,
         connections: CONNECTIONS,

@@ -104,11 +104,7 @@ pub(super) fn turns(
                 question,
                 connections,
             } = &mut up[at];
-            let pressure = LoadPressure {
-                connections: *connections,
-                calls: calls[at],
-                rate: None,
-            };
+            let pressure = LoadPressure::unpaced(*connections, calls[at]);
             loads[at].push(bench.load(running, question, pressure)?);
         }
     }
