@@ -3,11 +3,20 @@
 pub mod load;
 pub mod ticket;
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    sync::Arc,
+};
 
 use axum::{
     Router,
     serve::{Listener, ListenerExt as _},
+};
+use rmcp::{
+    ServerHandler,
+    transport::streamable_http_server::{
+        StreamableHttpServerConfig, StreamableHttpService, session::local::LocalSessionManager,
+    },
 };
 use tokio::net::{TcpListener, TcpStream};
 
@@ -16,6 +25,22 @@ pub async fn serve(port: u16, router: Router) -> std::io::Result<()> {
     let listener = listen(port).await?;
     exit_on_term()?;
     axum::serve(listener, router).await
+}
+
+/// Serves MCP by rmcp at `/mcp`, with plain JSON and without sessions.
+pub async fn serve_mcp(
+    port: u16,
+    server: impl ServerHandler + Clone + Send + Sync,
+) -> std::io::Result<()> {
+    let config = StreamableHttpServerConfig::default()
+        .with_legacy_session_mode(false)
+        .with_json_response(true);
+    let service = StreamableHttpService::new(
+        move || Ok(server.clone()),
+        Arc::new(LocalSessionManager::default()),
+        config,
+    );
+    serve(port, Router::new().nest_service("/mcp", service)).await
 }
 
 /// Listens as Weir does: an answer in several parts does not wait until the caller has confirmed the first one, which takes a

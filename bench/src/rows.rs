@@ -306,11 +306,6 @@ impl BenchRow {
 
     /// Lays out what the server serves. An error says why the row is left out.
     pub(crate) fn subject(&self, place: &BenchPaths, tools: usize) -> anyhow::Result<BenchSubject> {
-        let mode = match self.way {
-            SESSION => "session",
-            CallMode::Stdio => "stdio",
-            _ => "json",
-        };
         let house = match self.server {
             Weir(backend) => Some(WeirInstance::build(place, backend, tools)?),
             _ => None,
@@ -320,25 +315,17 @@ impl BenchRow {
             Floor => program(place.binary("bench-floor"), &[])?,
             // Built anew for each port by its house.
             Weir(_) => Box::new(|_, _| unreachable!("a Weir is started from its house")),
-            Rmcp => program(place.binary("bench-rmcp"), &[mode, &tools.to_string()])?,
+            Rmcp => program(place.binary("bench-rmcp"), &["http", &tools.to_string()])?,
             Toolbox(database) => toolbox(place, database)?,
             TypeScript => {
                 let script = place.peer("bench-node").join("typescript.mjs");
-                interpreted(
-                    place.peer("node-runtime").join("bin/node"),
-                    script,
-                    &[mode, &tools.to_string()],
-                )?
+                interpreted(place.peer("node-runtime").join("bin/node"), script, &[])?
             }
-            Python => interpreted(
-                python(place),
-                place.servers().join("python_sdk.py"),
-                &[mode, &tools.to_string()],
-            )?,
+            Python => interpreted(python(place), place.servers().join("python_sdk.py"), &[])?,
             FastMcp => interpreted(
                 python(place),
                 place.servers().join("fastmcp_server.py"),
-                &[mode, &tools.to_string()],
+                &[],
             )?,
             ContextForge => {
                 let ready = contextforge::set_up(place)?;

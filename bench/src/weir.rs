@@ -429,7 +429,7 @@ const UPSTREAM: &str = "prefix = \"\"\nfirst = \"publish\"\n";
 pub(crate) fn serve_upstream(place: &BenchPaths) -> anyhow::Result<(MeasuredProcess, String)> {
     let port = free_port()?;
     let mut server = Command::new(place.binary("bench-rmcp"));
-    server.args([&port.to_string(), "json", "1"]);
+    server.args([&port.to_string(), "http", "1"]);
     let log = place.peer_folder("upstream")?.join(format!("{port}.log"));
     let mut server = MeasuredProcess::start(&server, &place.load_core, &log)?;
     // A proxy that finds nothing there ends at once.

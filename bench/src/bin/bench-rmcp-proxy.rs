@@ -12,12 +12,7 @@ use rmcp::{
         PaginatedRequestParams, ServerCapabilities, ServerConfig,
     },
     service::{RequestContext, RunningService},
-    transport::{
-        StreamableHttpClientTransport,
-        streamable_http_server::{
-            StreamableHttpServerConfig, StreamableHttpService, session::local::LocalSessionManager,
-        },
-    },
+    transport::StreamableHttpClientTransport,
 };
 
 #[derive(Clone)]
@@ -66,17 +61,5 @@ async fn main() -> anyhow::Result<()> {
     let transport = StreamableHttpClientTransport::from_uri(url.clone());
     let upstream = Arc::new(ClientConfig::default().serve(transport).await?);
     let proxy = ProxyServer { upstream };
-    let config = StreamableHttpServerConfig::default()
-        .with_legacy_session_mode(false)
-        .with_json_response(true);
-    let service = StreamableHttpService::new(
-        move || Ok(proxy.clone()),
-        Arc::new(LocalSessionManager::default()),
-        config,
-    );
-    Ok(weir_bench::serve(
-        port.parse()?,
-        axum::Router::new().nest_service("/mcp", service),
-    )
-    .await?)
+    Ok(weir_bench::serve_mcp(port.parse()?, proxy).await?)
 }

@@ -2,8 +2,8 @@
 //! says that it only reads, as a lookup does: a gateway need not announce its calls in the trail.
 //! With several tools it lists them as Weir does, word for word, so that both lists are the same work.
 //!
-//! `bench-rmcp PORT json|session|stdio TOOLS`: `json` answers plain JSON without sessions (both eras), `session` is the
-//! library's default, and `stdio` speaks over pipes instead.
+//! `bench-rmcp PORT http|stdio TOOLS`: `http` answers plain JSON without sessions (both eras), and `stdio` speaks over pipes
+//! instead.
 
 use std::sync::Arc;
 
@@ -15,9 +15,6 @@ use rmcp::{
     },
     model::{CallToolResult, ContentBlock, ServerCapabilities, ServerConfig, Tool},
     tool, tool_handler, tool_router,
-    transport::streamable_http_server::{
-        StreamableHttpServerConfig, StreamableHttpService, session::local::LocalSessionManager,
-    },
 };
 use weir_bench::ticket;
 
@@ -59,7 +56,7 @@ impl ServerHandler for EchoServer {
 async fn main() -> anyhow::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [port, mode, tools] = &arguments[..] else {
-        anyhow::bail!("bench-rmcp PORT json|session|stdio TOOLS")
+        anyhow::bail!("bench-rmcp PORT http|stdio TOOLS")
     };
     let mut router = EchoServer::tool_router();
     let listed: Tool = serde_json::from_value(ticket::listed()?)?;
@@ -80,20 +77,5 @@ async fn main() -> anyhow::Result<()> {
             .await?;
         return Ok(());
     }
-    let mut config = StreamableHttpServerConfig::default();
-    if mode == "json" {
-        config = config
-            .with_legacy_session_mode(false)
-            .with_json_response(true);
-    }
-    let service = StreamableHttpService::new(
-        move || Ok(echo.clone()),
-        Arc::new(LocalSessionManager::default()),
-        config,
-    );
-    Ok(weir_bench::serve(
-        port.parse()?,
-        axum::Router::new().nest_service("/mcp", service),
-    )
-    .await?)
+    Ok(weir_bench::serve_mcp(port.parse()?, echo).await?)
 }
