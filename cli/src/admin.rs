@@ -24,7 +24,7 @@ pub(super) struct AdminArgs<C: Subcommand> {
 #[derive(Args, Clone)]
 pub(super) struct AdminTarget {
     /// The admin API; by default that of the gateway with this state folder
-    #[arg(long, env = "WEIR_ADMIN_URL", value_name = "URL", global = true, help_heading = PLACE)]
+    #[arg(long, env = "WEIR_ADMIN_URL", value_parser = admin_url, value_name = "URL", global = true, help_heading = PLACE)]
     admin: Option<String>,
     /// Print the answer as JSON
     #[arg(long, global = true)]
@@ -37,6 +37,22 @@ impl AdminTarget {
     /// Returns `true` where an address of an admin API is given.
     pub(super) fn is_elsewhere(&self) -> bool {
         self.admin.is_some()
+    }
+}
+
+/// Reads the address of an admin API.
+pub(super) fn admin_url(text: &str) -> Result<String, String> {
+    let is_address = |url: &reqwest::Url| {
+        ["http", "https"].contains(&url.scheme())
+            && url.query().is_none()
+            && url.fragment().is_none()
+    };
+    match reqwest::Url::parse(text).is_ok_and(|url| is_address(&url)) {
+        true => Ok(text.trim().to_owned()),
+        false => Err(
+            "write the address of the admin API with its scheme, such as http://127.0.0.1:8485"
+                .to_owned(),
+        ),
     }
 }
 

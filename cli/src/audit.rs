@@ -148,6 +148,7 @@ enum AuditExportFormat {
 impl AuditArgs {
     pub(super) fn run(self) -> Done {
         // The log names the chains that this user cannot read, whose records are left out.
+        telemetry::check_variable()?;
         telemetry::start(&LogConfig {
             filter: Some("off,weir_audit=warn".to_owned()),
             ..LogConfig::default()

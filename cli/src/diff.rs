@@ -19,7 +19,7 @@ use weir_contracts::{
 
 use super::{
     AppError, Done,
-    admin::{AdminClient, cell, map_list, path},
+    admin::{AdminClient, admin_url, cell, map_list, path},
     block_on,
     call::RemoteEndpoint,
     compile::{ShapeArgs, read},
@@ -48,7 +48,7 @@ pub(super) struct DiffArgs {
     shapes: ShapeArgs,
     /// With --against: the admin API that is asked for the published version and for past calls that would have failed; by
     /// default that of the gateway with this state folder, where it serves the same
-    #[arg(long, env = "WEIR_ADMIN_URL", value_name = "URL")]
+    #[arg(long, env = "WEIR_ADMIN_URL", value_parser = admin_url, value_name = "URL")]
     admin: Option<String>,
 }
 

@@ -34,6 +34,7 @@ mod connect;
 mod contracts;
 mod diff;
 mod draft;
+mod environment;
 mod extract;
 mod extracted;
 mod flags;
@@ -215,9 +216,19 @@ pub fn main(built_in: BuiltIn, sources: Option<SourceArchive>, commit: Option<&s
         line.truncate(1);
         line.extend(moved.words);
     }
-    let matches = help::with_groups(CliArgs::command())
-        .long_version(long_version(built_in, commit))
-        .get_matches_from(line);
+    let command =
+        help::with_groups(CliArgs::command()).long_version(long_version(built_in, commit));
+    for note in environment::misspelt_variables(&command, &line) {
+        eprintln!("weir: {note}");
+    }
+    let matches = command.try_get_matches_from(&line);
+    let matches = matches.unwrap_or_else(|error| {
+        let command = CliArgs::command();
+        if let Some(variable) = environment::refused_variable(&error, &command, &line) {
+            eprintln!("weir: the value is that of the variable {variable}:");
+        }
+        error.exit()
+    });
     let done = match CliArgs::from_arg_matches(&matches)
         .unwrap_or_else(|error| error.exit())
         .command

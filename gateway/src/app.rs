@@ -100,6 +100,7 @@ impl From<Vec<FileProblem>> for AppError {
 impl GatewayApp {
     /// Opens everything but the contracts. Plugins that do not load are reported and left out.
     pub async fn open(config: GatewayConfig, setup: AppOptions<'_>) -> Result<Self, AppError> {
+        telemetry::check_variable()?;
         telemetry::start(&config.log)?;
         let upstreams = Arc::new(UpstreamRegistry::new(setup.guard));
         let none = ConnectionRegistry::apart_from(&config.folders.state);

@@ -15,7 +15,9 @@ pub mod metrics;
 pub mod traces;
 
 pub use audit::{AuditRecorder, AuditUnavailable, heads_of_others, read_heads};
-pub use logs::{LoggedCall, call, is_filter, lines_lost, note_written, set_filter, start};
+pub use logs::{
+    LoggedCall, call, check_variable, is_filter, lines_lost, note_written, set_filter, start,
+};
 pub use metrics::GatewayMetrics;
 pub use traces::TraceSender;
 

@@ -203,3 +203,58 @@ async fn a_query_that_finds_nothing_by_its_flags_is_refused() {
         .collect();
     assert_eq!((code, &latest[..]), (0, &calls[1..]), "{err}");
 }
+
+/// A variable whose value is refused is named, and so is one whose name is misspelt.
+#[tokio::test]
+async fn a_variable_with_a_mistake_is_named() {
+    let house = sample::house();
+    let _gateway = house.serve();
+    let run = |variable: &str, value: &OsStr, words: &[&str]| {
+        let output = house.weir(words).env(variable, value).output();
+        read_output(output.expect("weir starts"))
+    };
+    for (variable, value, words, reason) in [
+        ("WEIR_LOG", "weir=loud", &["call"][..], "info,weir=debug"),
+        ("WEIR_LOG", "inof", &["call"], "info,weir=debug"),
+        ("WEIR_LOG_FORMAT", "yaml", &["call"], "pretty, json"),
+        ("WEIR_STATE", "", &["keys", "list"], "a value is required"),
+        (
+            "WEIR_ADMIN_URL",
+            "127.0.0.1:8485",
+            &["keys", "list"],
+            "with its scheme",
+        ),
+        (
+            "WEIR_ADMIN_URL",
+            "",
+            &["audit", "verify"],
+            "with its scheme",
+        ),
+    ] {
+        let (code, out, err) = run(variable, value.as_ref(), words);
+        let names = err.contains(&format!("the variable {variable} "))
+            || err.contains(&format!("the variable {variable}:"));
+        assert!(
+            code != 0 && out.is_empty() && names && err.contains(reason),
+            "{variable}={value}: {code} {out} {err}"
+        );
+    }
+    let not_utf8 = OsStr::from_bytes(b"info\xff");
+    let (code, _, err) = run("WEIR_LOG", not_utf8, &["call"]);
+    assert!(code == 1 && err.contains("the variable WEIR_LOG "), "{err}");
+    let (code, _, err) = run("WEIR_ADMIN_KEY", not_utf8, &["keys", "list"]);
+    assert!(code == 1 && err.contains("is not valid"), "{err}");
+
+    let (code, _, err) = run("WEIR_LISTN", "127.0.0.1:1".as_ref(), &["keys", "list"]);
+    let note = "weir: the variable WEIR_LISTN is not read; did you mean WEIR_LISTEN?";
+    assert_eq!((code, &*err), (0, note));
+    for (variable, value) in [("WEIR_LOG", ""), ("WEIR_STATE_URL", "x")] {
+        let (code, _, err) = run(variable, value.as_ref(), &["keys", "list"]);
+        assert_eq!((code, &*err), (0, ""), "{variable}");
+    }
+    let (code, _, err) = house.run(&["keys", "list", "--admin", "localhost:8485"]);
+    assert!(
+        code == 2 && err.contains("with its scheme") && !err.contains("the variable"),
+        "{err}"
+    );
+}

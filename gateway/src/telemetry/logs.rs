@@ -15,9 +15,14 @@ use serde::{Serialize, Serializer};
 use tracing::Level;
 use tracing_subscriber::{EnvFilter, Registry, fmt, prelude::*, reload};
 use weir_connections::mask::mask;
+use weir_contracts::name;
 
 use self::lines::{LogMakeWriter, LogQueue, LogWriter};
 use crate::config::{LogConfig, LogFormat};
+
+/// The variable whose filter comes before that of the configuration.
+const FILTER_VARIABLE: &str = "WEIR_LOG";
+const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
 
 /// The parts of one call's line. No argument and no value is among them.
 pub struct LoggedCall<'a> {
@@ -222,17 +227,36 @@ pub fn set_filter(log: &LogConfig) {
     }
 }
 
-/// Returns `true` for a filter that can be read.
+/// Returns `true` for a filter that can be read. A word alone that is nearly a level is a misspelt one: as the name of a part, it would
+/// turn off all the others.
 pub fn is_filter(text: &str) -> bool {
-    EnvFilter::try_new(text).is_ok()
+    let is_misspelt = |word: &str| {
+        !LEVELS.iter().any(|level| word.eq_ignore_ascii_case(level))
+            && name::nearest(word, LEVELS).is_some()
+    };
+    let mut words = text.split(',').map(str::trim);
+    EnvFilter::try_new(text).is_ok() && !words.any(|word| !word.contains('=') && is_misspelt(word))
 }
 
-/// Returns the environment's filter, the configuration's, or the default.
+/// Refuses a filter of the environment that cannot be read.
+pub fn check_variable() -> anyhow::Result<()> {
+    let set = std::env::var_os(FILTER_VARIABLE);
+    anyhow::ensure!(
+        set.is_none_or(|text| text.to_str().is_some_and(is_filter)),
+        "the variable {FILTER_VARIABLE} must be a filter of log lines: write a level as info, or with levels of parts as \
+         info,weir=debug"
+    );
+    Ok(())
+}
+
+/// Returns the environment's filter unless it is empty, the configuration's, or the default.
 fn filter(log: &LogConfig) -> EnvFilter {
+    let set = std::env::var(FILTER_VARIABLE).ok();
+    let set = set.filter(|text| !text.is_empty());
     let configured = log
         .filter
         .as_deref()
         .unwrap_or("info,wasmtime=warn,sqlx=warn,hyper=warn");
-    let filter = EnvFilter::try_from_env("WEIR_LOG").or_else(|_| EnvFilter::try_new(configured));
+    let filter = EnvFilter::try_new(set.as_deref().unwrap_or(configured));
     filter.unwrap_or_else(|_| EnvFilter::new("info"))
 }
