@@ -994,7 +994,7 @@ fn every_row_of_members() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// A required property with a default is still required: the default is only advice.
+/// A required property with a default is still required: no default is used in its place.
 #[test]
 fn a_default_does_not_make_up_for_required() {
     let old = json!({ "type": "object", "properties": {}, "additionalProperties": false });

@@ -23,7 +23,7 @@ export function readKeep(choice: KeepChoice, keeping: KeepingView): TypedKeep {
   const body = { keep: true, ...(choice.lastDay && { sunset: choice.lastDay }) };
   if (choice.shim.trim() === "") {
     const isEnough = keeping.shim != null || !keeping.needs_shim;
-    return isEnough ? { body } : { fault: "a shim is needed, since one build of a plugin answers" };
+    return isEnough ? { body } : { fault: "a shim is needed, since the build of the live version answers" };
   }
   try {
     const shim: unknown = JSON.parse(choice.shim);

@@ -79,12 +79,12 @@ macro_rules! schema_rules {
 schema_rules! {
     OrderChanged "order-changed" Identical Identical "order of properties, required or enum, a `$ref` inlined, another spelling of the same";
     TextChanged "text-changed" Cosmetic Cosmetic "description, title, help, examples";
-    DefaultChanged "default-changed" Review Cosmetic "a default added, removed or changed; it is used where the argument is absent";
+    DefaultChanged "default-changed" Review Cosmetic "a default added, removed or changed; it is used where an optional property is absent";
     AnnotationChanged "annotation-changed" Review Review "readOnly, writeOnly, content… or an `x-` keyword";
     PropertyAdded "property-added" Compatible Breaking "an optional property that the object did not allow before";
     PropertyNamed "property-named" Compatible Compatible "an optional property of an open object, any value as before";
     PropertyTyped "property-typed" Breaking Compatible "a property of an open object, where any value was allowed before";
-    RequiredAdded "required-added" Breaking Breaking "a required property that the object did not allow before; a default is only advice";
+    RequiredAdded "required-added" Breaking Breaking "a required property that the object did not allow before; with a default, it has to be there all the same";
     RequiredAddedOpen "required-added-to-open" Breaking Compatible "a required property of an open object";
     PropertyRemoved "property-removed" Breaking Review "an optional property; the object does not allow it any more";
     PropertyDropped "property-removed-from-open" Review Review "an optional property; the object allows any value of that name";

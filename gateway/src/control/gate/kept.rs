@@ -280,7 +280,7 @@ fn check_sunset(sunset_ms: Option<i64>, now_ms: i64) -> Result<(), GateError> {
 }
 
 /// Returns the shim that the difference suggests, if it converts every call. Without one, a version keeps its own binding,
-/// which a version of a plugin does not have: one build of a plugin answers.
+/// which a version of a plugin does not have: the build of the live version answers.
 fn suggested_shim(
     old: &CompiledContract,
     new: &CompiledContract,
@@ -288,8 +288,8 @@ fn suggested_shim(
     match derived_shim(old, new) {
         Ok(shim) => Ok(Some(shim)),
         Err(why) if old.plugin().is_some() => Err(GateError::NotKept(format!(
-            "its calls go to a plugin, which has one build: a shim is needed, and what the change suggests does not \
-             convert every call: {why}"
+            "its calls go to a plugin, of which the build of the live version answers: a shim is needed, and what the \
+             change suggests does not convert every call: {why}"
         ))),
         Err(_) => Ok(None),
     }
