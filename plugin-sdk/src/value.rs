@@ -18,7 +18,7 @@ pub use datetime::{Datetime, Zone, is_date};
 pub use decimal::Decimal;
 pub use format::NumberText;
 pub(crate) use json::write_number;
-pub use json::{compact_json, write_string};
+pub use json::{ValueMembers, compact_json, write_string};
 
 /// The largest integer a double, and so JSON in practice, holds exactly: 2^53 − 1.
 pub const INTEGER_MAX: i128 = (1 << 53) - 1;

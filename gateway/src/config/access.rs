@@ -48,23 +48,27 @@ impl AccessRules<'_> {
     /// Returns what cannot be read: the place in the section, what is wrong, and what to write.
     pub fn problems(&self) -> Vec<(String, &'static str, &'static str)> {
         let mut problems = Vec::new();
-        for (index, host) in self.hosts.iter().enumerate() {
-            if HostAuthority::parse(host).is_none() {
-                problems.push((
-                    format!("hosts/{index}"),
-                    "must be a host name or address with an optional port",
-                    "write it without scheme and path, as \"mcp.example.com\"",
-                ));
-            }
-        }
-        for (index, origin) in self.origins.iter().enumerate() {
-            if BrowserOrigin::parse(origin).is_none() {
-                problems.push((
-                    format!("origins/{index}"),
-                    "must be the origin of a page: scheme, host and an optional port",
-                    "write it without a path, as \"https://app.example.com\"",
-                ));
-            }
+        let is_host: fn(&str) -> bool = |host| HostAuthority::parse(host).is_some();
+        let is_origin: fn(&str) -> bool = |origin| BrowserOrigin::parse(origin).is_some();
+        for (key, names, is_name, message, hint) in [
+            (
+                "hosts",
+                self.hosts,
+                is_host,
+                "must be a host name or address with an optional port",
+                "write it without scheme and path, as \"mcp.example.com\"",
+            ),
+            (
+                "origins",
+                self.origins,
+                is_origin,
+                "must be the origin of a page: scheme, host and an optional port",
+                "write it without a path, as \"https://app.example.com\"",
+            ),
+        ] {
+            let all = names.iter().enumerate();
+            let wrong = all.filter(|(_, name)| !is_name(name));
+            problems.extend(wrong.map(|(index, _)| (format!("{key}/{index}"), message, hint)));
         }
         if self.public_url.is_some_and(|url| public(url).is_none()) {
             problems.push((
@@ -89,24 +93,14 @@ impl AccessRules<'_> {
     /// Reads the names. The error names the first that cannot be read.
     pub(crate) fn read(&self) -> anyhow::Result<AllowedNames> {
         let section = self.section;
-        let mut hosts = Vec::new();
-        for host in self.hosts {
-            let host = HostAuthority::parse(host).with_context(|| {
-                format!(
-                    "[{section}] hosts: `{host}` is not a host name or address with an optional port"
-                )
-            })?;
-            hosts.push(host);
-        }
-        let mut origins = Vec::new();
-        for origin in self.origins {
-            let origin = BrowserOrigin::parse(origin).with_context(|| {
-                format!(
-                    "[{section}] origins: `{origin}` is not an origin such as https://app.example"
-                )
-            })?;
-            origins.push(origin);
-        }
+        let mut hosts = parse_names(self.hosts, HostAuthority::parse, |host| {
+            format!(
+                "[{section}] hosts: `{host}` is not a host name or address with an optional port"
+            )
+        })?;
+        let mut origins = parse_names(self.origins, BrowserOrigin::parse, |origin| {
+            format!("[{section}] origins: `{origin}` is not an origin such as https://app.example")
+        })?;
         if let Some(url) = self.public_url {
             let (host, origin) = public(url).with_context(|| {
                 format!(
@@ -118,6 +112,18 @@ impl AccessRules<'_> {
         }
         Ok(AllowedNames { hosts, origins })
     }
+}
+
+/// Parses all names. The error is the fault of the first that cannot be read.
+fn parse_names<T>(
+    names: &[String],
+    parse: fn(&str) -> Option<T>,
+    fault: impl Fn(&str) -> String,
+) -> anyhow::Result<Vec<T>> {
+    let parsed = names
+        .iter()
+        .map(|name| parse(name).with_context(|| fault(name)));
+    parsed.collect()
 }
 
 /// The names that a listener serves beside its own.

@@ -289,8 +289,8 @@ impl<'de> Visitor<'de> for ElementsVisitor {
     }
 }
 
-/// The members of a JSON object, in order, their values as written.
-pub(crate) struct ValueMembers<'a>(pub(crate) Vec<(String, &'a RawValue)>);
+/// The members of a JSON object, in order, their values as written. Several may have one name.
+pub struct ValueMembers<'a>(pub Vec<(String, &'a RawValue)>);
 struct ValueMembersVisitor;
 
 impl<'de> serde::Deserialize<'de> for ValueMembers<'de> {

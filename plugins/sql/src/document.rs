@@ -3,11 +3,9 @@
 
 use std::borrow::Cow;
 use std::collections::HashSet;
-use std::fmt;
 
-use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use weir_plugin_sdk::serde_json::{self, value::RawValue};
-use weir_plugin_sdk::value::{Value, compact_json, write_string};
+use weir_plugin_sdk::value::{Value, ValueMembers, compact_json, write_string};
 use weir_plugin_sdk::{Field, Type, Zone};
 
 use crate::dialect::SqlDialect;
@@ -65,10 +63,15 @@ fn write(text: &str, depth: usize, out: &mut String) -> Option<()> {
             out.push(']');
         }
         b'{' => {
-            let FirstMembers(members) = serde_json::from_str(text).ok()?;
+            let ValueMembers(members) = serde_json::from_str(text).ok()?;
+            let mut names = HashSet::new();
             out.push('{');
-            for (at, (name, member)) in members.into_iter().enumerate() {
-                if at > 0 {
+            for (name, member) in members {
+                // Of several members of one name, the first stays.
+                if !names.insert(name.clone()) {
+                    continue;
+                }
+                if names.len() > 1 {
                     out.push(',');
                 }
                 write_string(&name, out);
@@ -113,36 +116,6 @@ fn whole_characters(json: &str) -> Cow<'_, str> {
 fn unit(text: &str) -> Option<u16> {
     let digits = text.strip_prefix("\\u")?.get(..4)?;
     u16::from_str_radix(digits, 16).ok()
-}
-
-/// The members of an object in their order, of those with one name the first.
-struct FirstMembers<'a>(Vec<(String, &'a RawValue)>);
-
-impl<'de> Deserialize<'de> for FirstMembers<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(FirstMembersVisitor)
-    }
-}
-
-struct FirstMembersVisitor;
-
-impl<'de> Visitor<'de> for FirstMembersVisitor {
-    type Value = FirstMembers<'de>;
-
-    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut members = Vec::new();
-        let mut names = HashSet::new();
-        while let Some((name, member)) = map.next_entry::<String, &'de RawValue>()? {
-            if names.insert(name.clone()) {
-                members.push((name, member));
-            }
-        }
-        Ok(FirstMembers(members))
-    }
 }
 
 #[cfg(test)]
