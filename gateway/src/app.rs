@@ -420,7 +420,25 @@ async fn load_plugins(
     for report in host.load_all().await {
         control.note_plugin(&report);
     }
+    if is_serving {
+        warn_of_unused_settings(host, control);
+    }
     Ok(())
+}
+
+/// Logs the sections of plugins that are not loaded: a pin or a grant under a misspelt name is without effect.
+fn warn_of_unused_settings(host: &PluginHost, control: &ControlPlane) {
+    let names: Vec<String> = host.plugins().into_iter().map(|it| it.name).collect();
+    let config = control.gateway().config();
+    let sections = config.plugins.iter();
+    for (name, _) in sections.filter(|(_, settings)| settings.native.is_none()) {
+        if !names.contains(name) {
+            let loaded = names.join(", ");
+            tracing::warn!(
+                "[plugins.{name}] has no effect: no plugin `{name}` is loaded; there are {loaded}"
+            );
+        }
+    }
 }
 
 /// Lets the host ask which collections need an adapter.

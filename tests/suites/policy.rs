@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 use weir_tests::{Admin, Answer, House, Legacy, Modern, http, place, until, web::Web};
 
-use crate::{audit::records, calls};
+use crate::{audit::records, calls, sample};
 
 const LITTLE: &str = r#"
 @id("little")
@@ -35,6 +35,44 @@ async fn names(client: &Modern) -> Vec<String> {
     let (tools, _) = client.list().await;
     let name = |tool: &Value| tool["name"].as_str().expect("a name").to_owned();
     tools.iter().map(name).collect()
+}
+
+/// A misspelt key would leave out what it should do without a word: policies, copies of the trail, a pin.
+#[tokio::test]
+async fn settings_without_an_effect_are_refused_or_logged() {
+    for (config, place, message) in [
+        (
+            "[policy]\nfolder = \"polices\"",
+            "/policy/folder",
+            "is no folder that can be read",
+        ),
+        (
+            "[audit]\ncopies_endpoint = \"https://minio.example.com\"",
+            "/audit/copies_endpoint",
+            "the trail is copied nowhere",
+        ),
+        (
+            "[audit]\ncopies_region = \"eu-central-1\"",
+            "/audit/copies_region",
+            "the trail is copied nowhere",
+        ),
+        (
+            "[metrics]\ntoken = \"\"",
+            "/metrics/token",
+            "no scraper can show it",
+        ),
+    ] {
+        let (code, _, err) = sample::house().config(config).run(&["call"]);
+        assert!(
+            code == 1 && err.contains(place) && err.contains(message),
+            "{config}: {code} {err}"
+        );
+    }
+    let house = sample::house()
+        .file("polices/none.cedar", "")
+        .config("[policy]\nfolder = \"polices\"\n[plugins.sheeet]\nindex_max_mb = 1");
+    let gateway = house.serve();
+    gateway.wait_for_log("[plugins.sheeet] has no effect: no plugin `sheeet` is loaded");
 }
 
 /// A tool that policies take from a caller is not there for it: in the lists, for calls, and at each door, in words that differ in

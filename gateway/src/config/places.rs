@@ -62,7 +62,7 @@ impl ConfigLines {
     }
 
     /// Returns `true` if the file has that key.
-    pub(super) fn has(&self, place: &str) -> bool {
+    pub(crate) fn has(&self, place: &str) -> bool {
         self.lines.contains_key(place)
     }
 

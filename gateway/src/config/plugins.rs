@@ -11,6 +11,30 @@ pub(super) fn check(
     settings: &PluginConfig,
 ) -> Vec<(&'static str, &'static str, String)> {
     let mut problems = native(settings);
+    if settings.native.is_none() && !settings.sha256.iter().all(|text| is_digest(text.trim())) {
+        problems.push((
+            "sha256",
+            "must be the SHA-256 of the plugin's file, 64 hexadecimal digits",
+            "`sha256sum FILE` prints it; write the digits alone".to_owned(),
+        ));
+    }
+    let unset = PluginConfig::default();
+    for (key, is_set) in [
+        ("settings", settings.settings != unset.settings),
+        ("contract", settings.contract != unset.contract),
+        ("prefix", settings.prefix != unset.prefix),
+        ("tools", settings.tools != unset.tools),
+        ("limits", settings.limits != unset.limits),
+        ("audit", settings.audit != unset.audit),
+    ] {
+        if ADAPTERS.contains(&plugin) && is_set {
+            problems.push((
+                key,
+                "is for tools that a plugin's code defines, and an adapter defines none",
+                "write it in the contract file, at the tool or at its collection".to_owned(),
+            ));
+        }
+    }
     if ADAPTERS.contains(&plugin) && !settings.approval.is_empty() {
         problems.push((
             "approval",
@@ -23,8 +47,6 @@ pub(super) fn check(
 
 /// Checks native plugins. Native code is not run because it lies somewhere: the configuration says which.
 fn native(settings: &PluginConfig) -> Vec<(&'static str, &'static str, String)> {
-    let is_digest =
-        |text: &String| text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
     let mut problems = Vec::new();
     if settings.in_process == Some(true) {
         problems.push((
@@ -36,7 +58,7 @@ fn native(settings: &PluginConfig) -> Vec<(&'static str, &'static str, String)> 
         ));
     }
     if let Some(library) = &settings.native
-        && (settings.sha256.is_empty() || !settings.sha256.iter().all(is_digest))
+        && (settings.sha256.is_empty() || !settings.sha256.iter().all(|text| is_digest(text)))
     {
         problems.push((
             "native",
@@ -48,6 +70,10 @@ fn native(settings: &PluginConfig) -> Vec<(&'static str, &'static str, String)> 
         ));
     }
     problems
+}
+
+fn is_digest(text: &str) -> bool {
+    text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 #[cfg(test)]
@@ -65,5 +91,30 @@ mod tests {
         let problems = read("sql").expect_err("an adapter");
         assert_eq!(problems[0].place, "/plugins/sql/approval");
         read("orders").expect("tools from code");
+    }
+
+    #[test]
+    fn settings_that_an_adapter_does_not_have_are_refused() {
+        let digest = "0123456789abcdefABCDEF".repeat(3);
+        for (key, value, is_for_tools) in [
+            ("settings", "{ region = \"eu\" }", true),
+            ("contract", "\"stock\"", true),
+            ("prefix", "\"stock\"", true),
+            ("tools", "[\"list_stock\"]", true),
+            ("limits", "{ rate = \"60/min\" }", true),
+            ("audit", "{ clear = [\"id\"] }", true),
+            ("sha256", "\"12\"", false),
+            ("sha256", "[\"sha256:12\"]", false),
+        ] {
+            let read = |plugin: &str| {
+                let text = format!("[plugins.{plugin}]\n{key} = {value}\n");
+                config::read("weir.toml", &text, Path::new("."))
+            };
+            let problems = read("sheet").expect_err(key);
+            assert_eq!(problems[0].place, format!("/plugins/sheet/{key}"));
+            assert_eq!(read("orders").is_ok(), is_for_tools, "{key}");
+        }
+        let text = format!("[plugins.sheet]\nsha256 = \" {}\"\n", &digest[..64]);
+        config::read("weir.toml", &text, Path::new(".")).expect("a digest in any case");
     }
 }

@@ -345,8 +345,26 @@ impl ConfigReader {
         for (place, message, hint) in more.chain(traced) {
             self.problem(place, message, hint);
         }
+        self.copies(config);
         self.upstreams(config);
         self.views(config);
+    }
+
+    /// Refuses settings of a bucket where none is named: the trail would be copied nowhere.
+    fn copies(&mut self, config: &GatewayConfig) {
+        let audit = &config.audit;
+        for (key, value) in [
+            ("copies_endpoint", &audit.copies_endpoint),
+            ("copies_region", &audit.copies_region),
+        ] {
+            if audit.copies.is_none() && value.is_some() {
+                self.problem(
+                    format!("/audit/{key}"),
+                    "has no effect without `copies`: the trail is copied nowhere",
+                    "name the bucket, as copies = \"s3://bucket/weir\", or leave this out",
+                );
+            }
+        }
     }
 
     fn upstreams(&mut self, config: &GatewayConfig) {

@@ -82,6 +82,11 @@ pub fn open(
         let hint = "write a level as \"info\", or with levels of parts as \"info,weir=debug\"";
         problems.push(problem.hint(hint));
     }
+    if places.has("/policy/folder") && !config.policy.folder.is_dir() {
+        let problem = places.problem("/policy/folder", "is no folder that can be read");
+        let hint = "correct its name, or make the folder: nothing is served without the policies that should be in force";
+        problems.push(problem.hint(hint));
+    }
     let token = config
         .metrics
         .token
@@ -91,6 +96,10 @@ pub fn open(
         problems.push(places.problem("/metrics/token", what).hint(SECRET));
         None
     });
+    if metrics_token.as_deref() == Some("") {
+        let problem = places.problem("/metrics/token", "is empty, so that no scraper can show it");
+        problems.push(problem.hint(SECRET));
+    }
     let (connections, wrong) = before.renewed(&config.connections, &config.base);
     let left_out = wrong.into_iter().map(|(name, what)| {
         let is_secret = ["environment", "secret", "${"]
