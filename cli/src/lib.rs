@@ -47,6 +47,7 @@ mod moved;
 mod native_host;
 mod nodes;
 mod offered;
+mod orphans;
 mod plugins;
 mod policy;
 mod reload;
@@ -210,6 +211,7 @@ pub fn main(built_in: BuiltIn, sources: Option<SourceArchive>, commit: Option<&s
     }
     end_with_the_reader();
     deny_inspection();
+    orphans::start_reaper();
     let mut line: Vec<_> = std::env::args_os().collect();
     if let Some(moved) = line.get(1..).and_then(moved::moved_line) {
         eprintln!("weir: {}", moved.note);

@@ -1,6 +1,7 @@
 //! Tests what a signal ends: new calls at once, calls in flight with their answers, and then the process, with 0.
 
 use std::{
+    collections::BTreeSet,
     fs,
     process::Command,
     time::{Duration, Instant},
@@ -240,4 +241,46 @@ fn a_stop_ends_a_process_whose_threads_are_busy() {
     let status = gateway.left();
     assert_eq!(status.code(), Some(1), "{status}\n{}", gateway.log());
     gateway.wait_for_log("stopped, since the time to end has passed");
+}
+
+/// Returns the children of a process that have ended and that it has not asked for.
+fn zombies(parent: &str) -> BTreeSet<String> {
+    let processes = fs::read_dir("/proc").expect("there is /proc").flatten();
+    let is_zombie = |id: &String| {
+        let stat = fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
+        let (name, rest) = stat.rsplit_once(')').unwrap_or_default();
+        // The program waits for its own children.
+        rest.starts_with(&format!(" Z {parent} ")) && !name.ends_with("(weir")
+    };
+    processes
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .filter(is_zombie)
+        .collect()
+}
+
+/// In a container, this program is the first process, and with it the parent of what the commands of other servers leave behind.
+#[tokio::test]
+async fn the_first_process_takes_off_what_others_leave_behind() {
+    let house = House::new()
+        .config("[upstreams.bad]\ncommand = [\"sh\", \"-c\", \"(sleep 0.1 &); sleep 1\"]\n");
+    let serve = house.weir(&["serve", "--listen", "127.0.0.1:0"]);
+    let mut first = Command::new("unshare");
+    let place = "--user --map-root-user --pid --fork --mount-proc --kill-child";
+    first.args(place.split(' ')).arg(serve.get_program());
+    first.args(serve.get_args()).current_dir(house.path());
+    let gateway = Gateway::start(first);
+    let outer = gateway.process_id();
+    let children = fs::read_to_string(format!("/proc/{outer}/task/{outer}/children"));
+    let children = children.expect("`unshare` runs");
+    let process = children.trim();
+    let mut left = BTreeSet::new();
+    until("a process was left behind", async || {
+        left = zombies(process);
+        !left.is_empty()
+    })
+    .await;
+    until("it is taken off", async || {
+        zombies(process).is_disjoint(&left)
+    })
+    .await;
 }
