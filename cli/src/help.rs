@@ -233,7 +233,7 @@ const GROUPS: [CommandGroup; 4] = [
                 "state",
                 &[
                     (
-                        "weir state backup /var/backups/weir",
+                        "weir state backup /var/backups/weir-2026-11-22",
                         "copy the state while the gateway runs",
                     ),
                     (

@@ -364,3 +364,23 @@ async fn a_session_is_taken_up_by_any_process_until_its_client_ends_it() {
     assert_eq!(found(kept.at(third.url())).await, 200);
     assert_eq!(found(ended.at(third.url())).await, 404);
 }
+
+/// A file that is not a database, or a part of one, is refused with what to do: a backup is what helps.
+#[test]
+fn a_damaged_state_is_refused_with_what_to_do() {
+    let house = sample::house();
+    assert_eq!(house.run(&["call"]).0, 0);
+    let file = house.path().join("state/weir.db");
+    for name in ["weir.db-wal", "weir.db-shm"] {
+        let _ = std::fs::remove_file(house.path().join("state").join(name)); // it may not be there
+    }
+    let whole = std::fs::read(&file).expect("a state");
+    for damaged in [&b"garbage, and no database"[..], &whole[..3000]] {
+        std::fs::write(&file, damaged).expect("the file can be written");
+        let (code, out, err) = house.run(&["call"]);
+        assert!(
+            code == 1 && out.is_empty() && err.contains("put a copy that `weir state backup` made"),
+            "{code} {out} {err}"
+        );
+    }
+}

@@ -49,6 +49,13 @@ impl BackupArgs {
         let state = GatewayState::open_to_read(&from)
             .await
             .map_err(anyhow::Error::from)?;
+        if self.to.exists() {
+            return Err(anyhow::anyhow!(
+                "{} is there already: name a new folder for each backup",
+                self.to.display()
+            )
+            .into());
+        }
         private(&self.to).with_context(|| format!("{} cannot be made", self.to.display()))?;
         // The database comes first: the files that its rows name were written before them, and are in the later copies.
         let file = self.to.join(FILE);

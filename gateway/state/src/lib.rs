@@ -88,15 +88,25 @@ impl StateError {
     }
 }
 
-/// Returns what to do about a folder in which this user may not write.
+/// Returns what to do about a folder in which this user may not write, and about a file that SQLite cannot read.
 fn next_step(error: &(dyn std::error::Error + Send + Sync + 'static)) -> &'static str {
     let kind = error.downcast_ref::<io::Error>().map(io::Error::kind);
     match kind {
         Some(io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem) => {
             "; this user cannot write there: name a folder where it can with `--state FOLDER`"
         }
+        _ if is_damaged(&error.to_string()) => {
+            "; the file is damaged: end what uses it, and put a copy that `weir state backup` made in place of the folder"
+        }
         _ => "",
     }
+}
+
+/// Returns `true` for the errors of SQLite about a file that is no database, or no longer a whole one.
+fn is_damaged(error: &str) -> bool {
+    ["(code: 11)", "(code: 26)"]
+        .iter()
+        .any(|code| error.contains(code))
 }
 
 impl From<sqlx::Error> for StateError {
