@@ -151,6 +151,13 @@ impl House {
         read_output(self.weir(words).output().expect("weir starts"))
     }
 
+    /// Returns what a command prints, which must succeed.
+    pub fn succeed(&self, words: &[&str]) -> String {
+        let (code, out, err) = self.run(words);
+        assert_eq!(code, 0, "{words:?}: {out}{err}");
+        out
+    }
+
     /// Runs one command with the configuration as it lies there by now.
     pub fn run_as_it_is(&self, words: &[&str]) -> (i32, String, String) {
         read_output(self.weir_as_it_is(words).output().expect("weir starts"))
@@ -165,9 +172,7 @@ impl House {
 
     /// Makes a key at a running gateway of this house; `words` follow `weir keys create`.
     pub fn key(&self, words: &[&str]) -> String {
-        let (code, key, err) = self.run(&[&["keys", "create"], words].concat());
-        assert_eq!(code, 0, "{err}");
-        key
+        self.succeed(&[&["keys", "create"], words].concat())
     }
 
     /// Returns the draft of a contract that waits, and null if none does.

@@ -1176,8 +1176,7 @@ async fn a_backup_takes_the_place_of_the_state() {
         ann.call("lookup_airport", json!({"iata": "OSL"})).await["isError"],
         false
     );
-    let (code, out, err) = house.run(&["audit", "verify", &receipt]);
-    assert_eq!(code, 0, "{out} {err}");
+    house.succeed(&["audit", "verify", &receipt]);
 }
 
 /// Someone else's tool reads our description and asks everything it allows, and more: no answer is a server error, and

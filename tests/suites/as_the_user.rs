@@ -433,8 +433,7 @@ fn disconnect(house: &House, owner: &str) {
     let accounts = accounts.as_array().expect("a list");
     let account = accounts.iter().find(|account| account["owner"] == owner);
     let number = account.expect("the account")["number"].to_string();
-    let (code, _, err) = house.run(&["upstream", "disconnect", "notes", &number]);
-    assert_eq!(code, 0, "{err}");
+    house.succeed(&["upstream", "disconnect", "notes", &number]);
 }
 
 /// A link is for one caller and one browser: who has only a part of it connects nothing.

@@ -30,8 +30,7 @@ fn receipt(result: &Value) -> String {
 }
 
 pub(crate) fn records(house: &House, words: &[&str]) -> Vec<Value> {
-    let (code, out, err) = house.run(&[&["audit", "query", "--json"], words].concat());
-    assert_eq!(code, 0, "{err}");
+    let out = house.succeed(&[&["audit", "query", "--json"], words].concat());
     out.lines()
         .map(|line| serde_json::from_str(line).expect("a record is JSON"))
         .collect()
@@ -46,8 +45,7 @@ async fn the_digest_of_arguments_finds_their_calls() {
         .call("lookup_airport", json!({"iata": "OSL"}))
         .await;
     assert_eq!(found["isError"], false, "{found}");
-    let (code, out, err) = house.run(&["audit", "digest", r#"{"iata": "OSL"}"#]);
-    assert_eq!(code, 0, "{err}");
+    let out = house.succeed(&["audit", "digest", r#"{"iata": "OSL"}"#]);
     let digests: Vec<&str> = out
         .lines()
         .filter_map(|line| line.split("  ").next())
@@ -303,8 +301,7 @@ async fn every_call_leaves_its_record_and_the_caller_a_receipt() {
         .into_iter()
         .chain(receipts.iter().map(String::as_str))
         .collect();
-    let (code, out, err) = house.run(&words);
-    assert_eq!(code, 0, "{out} {err}");
+    house.succeed(&words);
     let trail = std::fs::read_dir(house.path().join("state/audit")).expect("a trail");
     let text: String = trail
         .flatten()
@@ -465,8 +462,7 @@ async fn what_was_answered_before_a_kill_is_recorded() {
         .into_iter()
         .chain(newest.values().map(|(_, receipt)| receipt.as_str()))
         .collect();
-    let (code, out, err) = house.run(&words);
-    assert_eq!(code, 0, "{out} {err}");
+    house.succeed(&words);
     let gateway = house.serve();
     assert_eq!(
         Modern::new(gateway.url())

@@ -174,8 +174,7 @@ async fn hosted_clients_are_given_what_they_want() {
         ("chatgpt", "https://chatgpt.com/connector/oauth/"),
     ];
     for (client, redirect) in wanted {
-        let (code, out, err) = house.run(&["connect", client]);
-        assert_eq!(code, 0, "{err}");
+        let out = house.succeed(&["connect", client]);
         for part in ["https://weir.example/mcp", redirect, "tools:write", issuer] {
             assert!(out.contains(part), "{client} {part}: {out}");
         }

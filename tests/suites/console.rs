@@ -299,8 +299,7 @@ fn pages_work_in_a_browser() {
     let caller = house.key(&["--agent", "caller"]);
     let admin = Admin::of(&house);
     let key = |role: &str| {
-        let (code, key, err) = house.run(&["admins", "create", "--name", role, "--role", role]);
-        assert_eq!(code, 0, "{err}");
+        let key = house.succeed(&["admins", "create", "--name", role, "--role", role]);
         key
     };
     let empty = House::new();

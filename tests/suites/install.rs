@@ -136,8 +136,7 @@ async fn from_a_file_it_is_installed_with_its_signature_and_loads_with_it_alone(
     house.write("made.wasm.minisig", sign(&maker, &component));
     let source = house.path().join("made.wasm");
     let (digest, source) = (sha256(&source), source.to_str().expect("a path").to_owned());
-    let (code, out, err) = house.run(&["plugin", "install", &source]);
-    assert_eq!(code, 0, "{err}");
+    let out = house.succeed(&["plugin", "install", &source]);
     assert!(
         out.contains("signed by maker") && out.contains(&digest),
         "{out}"
@@ -251,8 +250,7 @@ async fn what_is_installed_is_held_to_its_signature_at_every_load() {
     house.write("made.wasm", &component);
     let digest = sha256(&house.path().join("made.wasm"));
     let source = format!("{server}/made.wasm@sha256:{digest}");
-    let (code, out, err) = house.run(&["plugin", "install", &source]);
-    assert_eq!(code, 0, "{err}");
+    let out = house.succeed(&["plugin", "install", &source]);
     assert!(
         out.contains("signed by maker") && out.contains(&digest),
         "{out}"

@@ -36,8 +36,7 @@ fn assert_lines(screen: &str, lines: &[&str]) {
 /// Returns the tokens of an answer, as `weir tools cost` counts them.
 fn tokens(house: &House, answer: &Value) -> usize {
     house.write("answer.json", answer.to_string());
-    let (code, counted, err) = house.run(&["tools", "cost", "--text", "answer.json"]);
-    assert_eq!(code, 0, "{err}");
+    let counted = house.succeed(&["tools", "cost", "--text", "answer.json"]);
     counted.trim().parse().expect("a number")
 }
 

@@ -61,8 +61,7 @@ fn keep_version(house: &House) {
         .replace("_airport", "_kept")
         .replace("lookup_kept", "kept_airport");
     house.write("kept.yaml", &first);
-    let (code, _, err) = house.run(&["contracts", "submit", "kept.yaml"]);
-    assert_eq!(code, 0, "{err}");
+    house.succeed(&["contracts", "submit", "kept.yaml"]);
     house.write(
         "kept.yaml",
         first.replace("max_length: 80", "max_length: 8"),
@@ -72,8 +71,7 @@ fn keep_version(house: &House) {
     let (draft, fingerprint) = (draft.expect("held"), fingerprint.expect("held"));
     let words = ["contracts", "publish", draft, "--fingerprint", fingerprint];
     let keep = ["--keep", "--sunset", "2099-12-31"];
-    let (code, _, err) = house.run(&[&words[..], &keep].concat());
-    assert_eq!(code, 0, "{err}");
+    house.succeed(&[&words[..], &keep].concat());
 }
 
 /// On a loaded gateway with a real Prometheus, no panel and no alert asks for what is not there.

@@ -115,8 +115,7 @@ async fn a_column_of_another_type_is_mended_by_a_draft() {
 
     let report = house.json(&["contracts", "publish", draft]);
     let fingerprint = report["fingerprint"].as_str().expect("a fingerprint");
-    let (code, _, err) = house.run(&["contracts", "publish", draft, "--fingerprint", fingerprint]);
-    assert_eq!(code, 0, "{err}");
+    house.succeed(&["contracts", "publish", draft, "--fingerprint", fingerprint]);
     until("the column of another type is served", async || {
         let result = client.call("get_person", json!({"id": 1})).await;
         result["structuredContent"]["born"] == "long ago"
@@ -476,8 +475,7 @@ async fn a_loaded_plugin_is_in_the_log_once() {
         let all = async || loaded(&gateway).len() >= once.len();
         within(Duration::from_secs(60), "all are in the log", all).await;
         assert_eq!(loaded(&gateway), once, "{start}");
-        let (code, _, err) = house.run(&["reload"]);
-        assert_eq!(code, 0, "{err}");
+        house.succeed(&["reload"]);
         // Its line comes behind what the reload logged.
         let found = client
             .call("lookup_airport", json!({ "iata": "OSL" }))

@@ -254,8 +254,7 @@ async fn keys_hold_here_as_they_do_for_mcp_and_each_call_is_on_record() {
         .to_str()
         .expect("text")
         .to_owned();
-    let (code, out, err) = house.run(&["audit", "verify", &receipt]);
-    assert_eq!(code, 0, "{out} {err}");
+    house.succeed(&["audit", "verify", &receipt]);
     assert_eq!(read(response).await.0, 200);
     let mcp = Modern::with_key(gateway.url(), &key);
     assert_eq!(
@@ -289,8 +288,7 @@ async fn keys_hold_here_as_they_do_for_mcp_and_each_call_is_on_record() {
         ["/lookup_airport"]
     );
     let keys = house.json(&["keys", "list"]);
-    let (code, _, err) = house.run(&["keys", "revoke", keys[0]["id"].as_str().expect("an id")]);
-    assert_eq!(code, 0, "{err}");
+    house.succeed(&["keys", "revoke", keys[0]["id"].as_str().expect("an id")]);
     assert_eq!(ann.get("lookup_airport?iata=OSL").await.0, 401);
 }
 

@@ -205,8 +205,7 @@ async fn the_form_of_contract_files_is_described() {
     let house = House::new().sheets();
     let _gateway = house.serve();
     let admin = Admin::of(&house);
-    let (code, viewer, err) = house.run(&["admins", "create", "--name", "v", "--role", "viewer"]);
-    assert_eq!(code, 0, "{err}");
+    let viewer = house.succeed(&["admins", "create", "--name", "v", "--role", "viewer"]);
     let get = async |path: &str, key: &str| {
         let request = http().get(format!("{}{path}", admin.url));
         request.bearer_auth(key).send().await.expect("an answer")

@@ -189,8 +189,7 @@ async fn a_key_is_of_one_contract() {
     let retire = ["contracts", "retire", "orders"];
     let held = house.json(&retire);
     let fingerprint = held["fingerprint"].as_str().expect("a fingerprint");
-    let (code, _, err) = house.run(&[&retire[..], &["--fingerprint", fingerprint]].concat());
-    assert_eq!(code, 0, "{err}");
+    house.succeed(&[&retire[..], &["--fingerprint", fingerprint]].concat());
     let source = ORDERS.replace("contract: orders", "contract: sales");
     let source = json!({ "source": source }).to_string();
     let (status, submitted) = Admin::of(&house).ask("POST", "/v1/contracts", source).await;

@@ -143,8 +143,7 @@ async fn an_auditor_reads_the_trail_and_nothing_else() {
     Modern::new(gateway.url())
         .call("lookup_airport", json!({"iata": "OSL"}))
         .await;
-    let (code, key, err) = house.run(&["admins", "add", "--name", "bea", "--role", "auditor"]);
-    assert_eq!(code, 0, "{err}");
+    let key = house.succeed(&["admins", "add", "--name", "bea", "--role", "auditor"]);
     let auditor = Admin {
         key: key.trim().to_owned(),
         ..operator.clone()
@@ -157,8 +156,7 @@ async fn an_auditor_reads_the_trail_and_nothing_else() {
     let exported = exported.expect("an answer");
     assert_eq!(exported.headers()["content-type"], "application/jsonl");
     let exported = exported.text().await.expect("a whole answer");
-    let (code, printed, err) = house.run(&["audit", "export"]);
-    assert_eq!(code, 0, "{err}");
+    let printed = house.succeed(&["audit", "export"]);
     assert!(
         printed.starts_with(exported.trim_end()) && !exported.is_empty(),
         "{exported}"
@@ -217,8 +215,7 @@ async fn one_record_is_proven_as_a_file_by_an_auditors_key_alone() {
         let receipt = &result["_meta"]["dev.weir/receipt"];
         receipts.push(receipt.as_str().expect("a receipt").to_owned());
     }
-    let (code, key, err) = house.run(&["admins", "add", "--name", "bea", "--role", "auditor"]);
-    assert_eq!(code, 0, "{err}");
+    let key = house.succeed(&["admins", "add", "--name", "bea", "--role", "auditor"]);
     let auditor = Admin {
         key: key.trim().to_owned(),
         ..operator

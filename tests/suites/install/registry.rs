@@ -57,8 +57,7 @@ async fn by_tag_and_by_digest_and_then_no_network_is_needed() {
         (&tagged, format!("{tagged}@{manifest}")),
         (&pinned, pinned.clone()),
     ] {
-        let (code, out, err) = house.run(&["plugin", "install", source]);
-        assert_eq!(code, 0, "{err}");
+        let out = house.succeed(&["plugin", "install", source]);
         assert!(out.contains("signed by maker"), "{out}");
         let wanted =
             json!({"source": from, "sha256": &file["sha256:".len()..], "signed_by": "maker"});
@@ -214,8 +213,7 @@ async fn the_layouts_of_other_programs_are_read_and_unclear_ones_are_not() {
         match refused {
             Some(words) => refuse(&house, &source, words),
             None => {
-                let (code, _, err) = house.run(&["plugin", "install", &source]);
-                assert_eq!(code, 0, "{tag}: {err}");
+                house.succeed(&["plugin", "install", &source]);
                 assert_eq!(origin(&house)["source"], format!("{source}@{manifest}"));
             }
         }
