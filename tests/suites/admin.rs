@@ -22,6 +22,14 @@ use weir_tests::{
 
 use crate::{built_in, plugins, sample};
 
+/// Serves the sample, and reaches its admin API.
+fn serve_sample() -> (House, Gateway, Admin) {
+    let house = sample::house();
+    let gateway = house.serve();
+    let admin = Admin::of(&house);
+    (house, gateway, admin)
+}
+
 /// A plugin that was put there over the API runs; a file that is none is refused, and what ran before runs on.
 #[tokio::test]
 async fn a_plugin_is_put_in_refused_or_taken_away() {
@@ -357,9 +365,7 @@ async fn plugins_are_looked_after_from_the_command_line() {
 /// A renamed column is found on demand and named, and agents get an error instead of something else.
 #[tokio::test]
 async fn a_source_that_changed_is_found_out() {
-    let house = sample::house();
-    let gateway = house.serve();
-    let admin = Admin::of(&house);
+    let (house, gateway, admin) = serve_sample();
     let describe = "/v1/collections/airports/airports/describe";
     let (status, seen) = admin.ask("POST", describe, "").await;
     assert_eq!((status, &seen["drift"]), (200, &json!([])), "{seen}");
@@ -418,9 +424,7 @@ async fn a_source_that_changed_is_found_out() {
 
 #[tokio::test]
 async fn a_call_is_tried_as_an_agent_would_make_it() {
-    let house = sample::house();
-    let _gateway = house.serve();
-    let admin = Admin::of(&house);
+    let (house, _gateway, admin) = serve_sample();
     house.key(&["--agent", "ann", "--tool", "lookup_airport"]);
     let ask = async |body: Value| admin.ask("POST", "/v1/calls", body.to_string()).await;
     let (status, tried) =
@@ -834,9 +838,7 @@ fn a_server_that_is_not_taken_over_is_no_success() {
 /// A retry with the same key gets the first answer and does nothing twice; a key is for one request.
 #[tokio::test]
 async fn a_retry_is_answered_as_the_first_time() {
-    let house = sample::house();
-    let _gateway = house.serve();
-    let admin = Admin::of(&house);
+    let (_house, _gateway, admin) = serve_sample();
     let retire = format!("{}/v1/contracts/airports/retire", admin.url);
     let ask = async |url: &str, body: &'static str| {
         let request = http()
@@ -884,9 +886,7 @@ async fn a_retry_is_answered_as_the_first_time() {
 /// The state cannot be changed for a moment, just as requests end: what they were answered is true, and their retries get it.
 #[tokio::test]
 async fn an_answer_is_kept_for_retries_once_the_state_can_be_changed_again() {
-    let house = sample::house();
-    let _gateway = house.serve();
-    let admin = Admin::of(&house);
+    let (house, _gateway, admin) = serve_sample();
     let state = rusqlite::Connection::open(house.path().join("state/weir.db")).expect("a state");
     let failing = "CREATE TRIGGER kept BEFORE UPDATE ON replies BEGIN SELECT RAISE(ABORT, 'failing'); END;
                    CREATE TRIGGER forgotten BEFORE DELETE ON replies BEGIN SELECT RAISE(ABORT, 'failing'); END;";
@@ -914,9 +914,7 @@ async fn an_answer_is_kept_for_retries_once_the_state_can_be_changed_again() {
 /// Nothing is kept of a refused request.
 #[tokio::test]
 async fn a_refused_request_leaves_no_answer_behind() {
-    let house = sample::house();
-    let _gateway = house.serve();
-    let admin = Admin::of(&house);
+    let (house, _gateway, admin) = serve_sample();
     let body = json!({"name": "vic", "role": "viewer"}).to_string();
     let (_, viewer) = admin.ask("POST", "/v1/admins", body).await;
     let viewer = viewer["key"].as_str().expect("a key");
@@ -956,9 +954,7 @@ async fn a_refused_request_leaves_no_answer_behind() {
 /// Looking whether the gateway lives is not recorded as a refusal; a refused request is recorded once.
 #[tokio::test]
 async fn only_the_refused_are_recorded_as_refused() {
-    let house = sample::house();
-    let _gateway = house.serve();
-    let admin = Admin::of(&house);
+    let (_house, _gateway, admin) = serve_sample();
     for open in ["/healthz", "/readyz", "/metrics", "/openapi.json"] {
         let response = http()
             .get(format!("{}{open}", admin.url))
@@ -1213,9 +1209,7 @@ fn the_api_is_as_it_describes_itself() {
 /// A client that waits too short sends the same again while the first one still runs: one of them runs.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn two_retries_at_the_same_moment_run_once() {
-    let house = sample::house();
-    let _gateway = house.serve();
-    let admin = Admin::of(&house);
+    let (house, _gateway, admin) = serve_sample();
     for number in 0..5 {
         let code: String = ["AAA", "BBB", "CCC", "DDD", "EEE"][number].into();
         let call = json!({"tool": "create_airport", "arguments": {"iata": code, "name": "New", "country": "NO"}});

@@ -10,7 +10,7 @@ use axum::{
 use serde_json::{Value, json};
 use weir_tests::{House, Modern, http, schema::tool, strangers::hostile, web};
 
-use crate::upstreams::{listed, trusted};
+use crate::upstreams::{serve_listed, trusted};
 
 const DOCUMENT: &str = r#"
 openapi: 3.1.0
@@ -292,9 +292,7 @@ async fn an_odd_member_does_not_cost_an_answer() {
 #[tokio::test]
 async fn digits_go_to_a_server_and_come_back_as_they_are() {
     let house = House::new().config(&trusted("bad", &hostile(&["odd"])));
-    let gateway = house.serve();
-    let client = Modern::new(gateway.url());
-    listed(&client, "bad_odd").await;
+    let (_gateway, client) = serve_listed(&house, "bad_odd").await;
     let echoed = client
         .call("bad_echo", json!({ "id": 1_234_567_890_123_456_789_i64 }))
         .await;

@@ -3,6 +3,7 @@
 use serde_json::json;
 use weir_tests::{Admin, Postgres};
 
+use super::serve_sample;
 use crate::sample;
 
 /// Has two operators revoke each other at the same moment, several times. `admin` asks one gateway, and the other one the gateway at
@@ -43,9 +44,7 @@ async fn revoke_each_other(mut admin: Admin, other_url: &str) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn of_two_operators_that_revoke_each_other_at_once_one_stays() {
-    let house = sample::house();
-    let _gateway = house.serve();
-    let admin = Admin::of(&house);
+    let (_house, _gateway, admin) = serve_sample();
     let url = admin.url.clone();
     revoke_each_other(admin, &url).await;
 }

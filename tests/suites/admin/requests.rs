@@ -9,13 +9,12 @@ use tokio::{
 };
 use weir_tests::{Admin, Postgres, http, within};
 
+use super::serve_sample;
 use crate::sample;
 
 #[tokio::test]
 async fn a_number_in_a_path_is_refused_by_its_name() {
-    let house = sample::house();
-    let _gateway = house.serve();
-    let admin = Admin::of(&house);
+    let (_house, _gateway, admin) = serve_sample();
     for (method, path, body, name) in [
         (
             "PUT",
@@ -125,9 +124,7 @@ async fn a_number_in_a_query_is_refused_with_its_bounds() {
 /// An editor may ask for as many changes as people can decide about, and no more.
 #[tokio::test]
 async fn drafts_of_one_editor_that_wait_are_bounded() {
-    let house = sample::house();
-    let _gateway = house.serve();
-    let admin = Admin::of(&house);
+    let (_house, _gateway, admin) = serve_sample();
     let submit = async |editor: &Admin, number: usize| {
         let source = json!({
             "contract": format!("c{number}"),
@@ -178,9 +175,7 @@ async fn drafts_of_one_editor_that_wait_are_bounded() {
 /// The key of a request is visible ASCII, as at the other doors, whatever the role of its sender.
 #[tokio::test]
 async fn an_idempotency_key_that_is_none_is_refused() {
-    let house = sample::house();
-    let _gateway = house.serve();
-    let admin = Admin::of(&house);
+    let (_house, _gateway, admin) = serve_sample();
     let body = json!({"name": "vic", "role": "viewer"}).to_string();
     let (_, viewer) = admin.ask("POST", "/v1/admins", body).await;
     let viewer = viewer["key"].as_str().expect("a key");
@@ -219,9 +214,7 @@ async fn an_idempotency_key_that_is_none_is_refused() {
 
 #[tokio::test]
 async fn a_wrong_limit_of_a_key_is_named() {
-    let house = sample::house();
-    let _gateway = house.serve();
-    let admin = Admin::of(&house);
+    let (_house, _gateway, admin) = serve_sample();
     let long = "t".repeat(200);
     for (limits, places) in [
         (json!({"rate": "often"}), ["limits.rate", "often"]),
@@ -249,9 +242,7 @@ async fn a_wrong_limit_of_a_key_is_named() {
 /// Serde reads a struct from a list as well; no description of a body has one.
 #[tokio::test]
 async fn a_body_that_is_no_object_is_refused() {
-    let house = sample::house();
-    let _gateway = house.serve();
-    let admin = Admin::of(&house);
+    let (_house, _gateway, admin) = serve_sample();
     for (method, path, body) in [
         (
             "POST",
@@ -289,9 +280,7 @@ async fn a_body_that_is_no_object_is_refused() {
 /// What a refusal repeats of a request is shortened.
 #[tokio::test]
 async fn a_refusal_is_short_however_long_the_request_was() {
-    let house = sample::house();
-    let _gateway = house.serve();
-    let admin = Admin::of(&house);
+    let (_house, _gateway, admin) = serve_sample();
     let long = "x".repeat(5000);
     for (method, path, body, named) in [
         (
@@ -333,9 +322,7 @@ async fn a_refusal_is_short_however_long_the_request_was() {
 /// Each path with a name answers what it describes where the name is no UTF-8.
 #[tokio::test]
 async fn a_name_that_is_no_text_is_refused_as_described() {
-    let house = sample::house();
-    let _gateway = house.serve();
-    let admin = Admin::of(&house);
+    let (_house, _gateway, admin) = serve_sample();
     let (_, document) = admin.ask("GET", "/openapi.json", "").await;
     let paths = document["paths"].as_object().expect("paths");
     let mut asked = 0;
@@ -359,9 +346,7 @@ async fn a_name_that_is_no_text_is_refused_as_described() {
 
 #[tokio::test]
 async fn lines_beyond_the_end_of_a_segment_are_none() {
-    let house = sample::house();
-    let _gateway = house.serve();
-    let admin = Admin::of(&house);
+    let (_house, _gateway, admin) = serve_sample();
     let (_, chains) = admin.ask("GET", "/v1/audit/chains", "").await;
     let chain = chains[0]["chain"].as_str().expect("a chain");
     for from in [u64::from(u32::MAX), 1 << 63, u64::MAX] {
@@ -374,9 +359,7 @@ async fn lines_beyond_the_end_of_a_segment_are_none() {
 
 #[tokio::test]
 async fn an_unknown_draft_to_go_on_from_is_named() {
-    let house = sample::house();
-    let _gateway = house.serve();
-    let admin = Admin::of(&house);
+    let (_house, _gateway, admin) = serve_sample();
     let (status, refused) = admin.ask("GET", "/v1/drafts?before=d_none", "").await;
     let detail = refused["detail"].as_str().unwrap_or_default();
     assert!(
@@ -388,9 +371,7 @@ async fn an_unknown_draft_to_go_on_from_is_named() {
 /// Arguments of a trial are read as an agent's are, and none of what JSON can say of them is lost on the way.
 #[tokio::test]
 async fn a_trial_is_as_strict_about_arguments_as_a_call_of_an_agent() {
-    let house = sample::house();
-    let gateway = house.serve();
-    let admin = Admin::of(&house);
+    let (_house, gateway, admin) = serve_sample();
     let ask = async |arguments: &str, end: &str| {
         let trial = format!(r#"{{"tool": "lookup_airport", "arguments": {arguments}{end}}}"#);
         admin.ask("POST", "/v1/calls", trial).await
@@ -436,9 +417,7 @@ async fn a_trial_is_as_strict_about_arguments_as_a_call_of_an_agent() {
 /// Another try would not help, so that it is not "unavailable".
 #[tokio::test]
 async fn a_look_with_headers_that_are_none_is_the_fault_of_the_request() {
-    let house = sample::house();
-    let _gateway = house.serve();
-    let admin = Admin::of(&house);
+    let (_house, _gateway, admin) = serve_sample();
     let url = "http://127.0.0.1:9/mcp";
     for (look, named) in [
         (
@@ -474,9 +453,7 @@ async fn a_look_with_headers_that_are_none_is_the_fault_of_the_request() {
 /// Someone who may not submit anything makes the gateway keep nothing of what they send.
 #[tokio::test]
 async fn a_large_body_is_not_read_for_who_may_not_send_it() {
-    let house = sample::house();
-    let _gateway = house.serve();
-    let admin = Admin::of(&house);
+    let (_house, _gateway, admin) = serve_sample();
     let make = async |role: &str| {
         let body = json!({"name": role, "role": role}).to_string();
         let (_, made) = admin.ask("POST", "/v1/admins", body).await;
@@ -516,9 +493,7 @@ async fn a_large_body_is_not_read_for_who_may_not_send_it() {
 #[tokio::test]
 async fn the_memory_of_large_bodies_is_given_back() {
     const BODY_BYTES: usize = 20 << 20;
-    let house = sample::house();
-    let gateway = house.serve();
-    let admin = Admin::of(&house);
+    let (_house, gateway, admin) = serve_sample();
     assert_eq!(admin.ask("GET", "/v1/contracts", "").await.0, 200);
     let before = gateway.own_memory_kb();
     let address = admin.url.strip_prefix("http://").expect("an address");

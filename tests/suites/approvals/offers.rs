@@ -6,7 +6,7 @@ use weir_tests::{Admin, House, Modern, place, read_output, strangers::hostile};
 use super::ADMIN;
 use crate::{
     sample,
-    upstreams::{entry, listed},
+    upstreams::{entry, serve_listed},
 };
 
 /// Returns the error that a tool answers with, wherever its results have one.
@@ -116,9 +116,7 @@ async fn a_write_of_another_server_runs_after_a_person_approved_it_and_once() {
         .file("tracker.yaml", overlay)
         .config(&entry("tracker", &hostile(&["tracker"]), more))
         .config(ADMIN);
-    let gateway = house.serve();
-    let client = Modern::new(gateway.url());
-    listed(&client, "tracker_create_issue").await;
+    let (_gateway, client) = serve_listed(&house, "tracker_create_issue").await;
     let admin = Admin::of(&house);
     let wanted = json!({
         "title": "It rains in", "filter_name": "roof", "options": {"grosse": 3}, "labels": [],

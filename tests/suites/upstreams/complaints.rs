@@ -16,8 +16,8 @@ use weir_tests::{
 };
 
 use super::{
-    ask, code, descendants, draft, entry, house, listed, names, processes, publish, show, stranger,
-    text, trusted,
+    ask, code, descendants, draft, entry, house, listed, names, processes, publish, serve_listed,
+    show, stranger, text, trusted,
 };
 
 struct Killed(Child);
@@ -32,9 +32,7 @@ impl Drop for Killed {
 #[tokio::test]
 async fn complaint_15_an_error_of_the_tool_survives_a_schema_that_it_does_not_meet() {
     let house = house(&[trusted("bad", &hostile(&["tools"]))]);
-    let gateway = house.serve();
-    let client = Modern::new(gateway.url());
-    listed(&client, "bad_fail").await;
+    let (_gateway, client) = serve_listed(&house, "bad_fail").await;
     let failed = client.call("bad_fail", json!({})).await;
     assert_eq!(
         (text(&failed), &failed["isError"]),
@@ -187,9 +185,7 @@ async fn complaint_1_two_servers_with_tools_of_one_name_are_both_called() {
 #[tokio::test]
 async fn complaint_2_a_name_that_clients_refuse_is_made_to_fit() {
     let house = house(&[trusted("one", &hostile(&["names"]))]);
-    let gateway = house.serve();
-    let client = Modern::new(gateway.url());
-    listed(&client, "one_a_b").await;
+    let (_gateway, client) = serve_listed(&house, "one_a_b").await;
     let fits = |name: &String| {
         let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || b"_-".contains(&byte);
         (1..=64).contains(&name.len()) && name.bytes().all(is_letter)
@@ -223,9 +219,7 @@ async fn complaint_5_a_server_that_starts_slowly_keeps_nobody_waiting_and_its_to
         trusted("slow", &slow),
         trusted("quick", &hostile(&["good"])),
     ]);
-    let gateway = house.serve();
-    let client = Modern::new(gateway.url());
-    listed(&client, "quick_good").await;
+    let (_gateway, client) = serve_listed(&house, "quick_good").await;
     assert!(
         !names(&client).await.contains("slow_good"),
         "the other one has not started yet"
@@ -267,9 +261,7 @@ async fn complaint_7_pages_that_never_end_are_a_fault_of_their_server() {
 #[tokio::test]
 async fn complaint_13_a_tool_with_a_bad_schema_is_left_out_alone() {
     let house = house(&[trusted("schemas", &hostile(&["bad-schema"]))]);
-    let gateway = house.serve();
-    let client = Modern::new(gateway.url());
-    listed(&client, "schemas_good").await;
+    let (_gateway, client) = serve_listed(&house, "schemas_good").await;
     assert!(!names(&client).await.contains("schemas_bad"));
     let left_out = show(&house, "schemas")["left_out"].to_string();
     assert!(left_out.contains("bad"), "{left_out}");
@@ -407,9 +399,7 @@ async fn complaint_17_a_cancelled_call_is_cancelled_at_the_server_too_in_both_er
     for era in ["legacy", "modern"] {
         let more = format!("first = \"publish\"\nisolation = \"shared\"\nera = \"{era}\"");
         let house = house(&[entry("bad", &hostile(&["tools"]), &more)]);
-        let gateway = house.serve();
-        let client = Modern::new(gateway.url());
-        listed(&client, "bad_wait").await;
+        let (_gateway, client) = serve_listed(&house, "bad_wait").await;
         let wait = json!({"name": "bad_wait", "arguments": {}, "_meta": {"progressToken": "p"}});
         let mut abandoned = Events::open(client.request("tools/call", wait)).await;
         let begun = abandoned
@@ -449,9 +439,7 @@ async fn complaint_22_a_question_of_a_server_reaches_the_caller_and_its_state_st
         ),
         trusted("mute", &hostile(&["tools"])),
     ]);
-    let gateway = house.serve();
-    let client = Modern::new(gateway.url());
-    listed(&client, "asks_ask").await;
+    let (_gateway, client) = serve_listed(&house, "asks_ask").await;
     listed(&client, "mute_ask").await;
     let call = json!({"name": "asks_ask", "arguments": {"a": 1}});
     let asked = ask(&client, call.clone()).await["result"].clone();
@@ -502,9 +490,7 @@ async fn complaint_22_a_server_of_the_earlier_era_asks_in_the_middle_of_its_call
         ),
         trusted("mute", &words),
     ]);
-    let gateway = house.serve();
-    let client = Modern::new(gateway.url());
-    listed(&client, "asks_inquire").await;
+    let (gateway, client) = serve_listed(&house, "asks_inquire").await;
     listed(&client, "mute_inquire").await;
     let call = json!({"name": "asks_inquire", "arguments": {}});
     let asked = ask(&client, call.clone()).await["result"].clone();
@@ -617,9 +603,7 @@ async fn a_form_that_asks_for_a_secret_reaches_no_caller() {
         entry("early", &hostile(&["inquires"]), more),
         entry("late", &hostile(&["tools"]), more),
     ]);
-    let gateway = house.serve();
-    let client = Modern::new(gateway.url());
-    listed(&client, "early_inquire").await;
+    let (gateway, client) = serve_listed(&house, "early_inquire").await;
     listed(&client, "late_ask").await;
     for (message, field) in [
         ("Sure?", json!({"password": {"type": "string"}})),
@@ -694,9 +678,7 @@ async fn complaint_23_fifty_mebibytes_are_refused_and_memory_stays() {
         &hostile(&["tools"]),
         "first = \"publish\"\nresult_max_bytes = 1048576",
     )]);
-    let gateway = house.serve();
-    let client = Modern::new(gateway.url());
-    listed(&client, "bad_big").await;
+    let (gateway, client) = serve_listed(&house, "bad_big").await;
     let before = gateway.own_memory_kb();
     for _ in 0..3 {
         let result = client.call("bad_big", json!({"mib": 50})).await;
@@ -716,9 +698,7 @@ async fn complaint_23_fifty_mebibytes_are_refused_and_memory_stays() {
 #[tokio::test]
 async fn a_server_that_ends_again_and_again_is_not_started_for_every_call() {
     let house = house(&[trusted("bad", &hostile(&["tools"]))]);
-    let gateway = house.serve();
-    let client = Modern::new(gateway.url());
-    listed(&client, "bad_die").await;
+    let (_gateway, client) = serve_listed(&house, "bad_die").await;
     let began = std::time::Instant::now();
     while began.elapsed() < Duration::from_secs(4) {
         client.call("bad_die", json!({})).await;
@@ -737,9 +717,7 @@ async fn a_server_that_ends_again_and_again_is_not_started_for_every_call() {
 #[tokio::test]
 async fn complaint_12_a_server_under_npx_that_dies_again_and_again_leaves_no_process_behind() {
     let house = house(&[trusted("bad", &npx(&hostile(&["tools"])))]);
-    let gateway = house.serve();
-    let client = Modern::new(gateway.url());
-    listed(&client, "bad_die").await;
+    let (gateway, client) = serve_listed(&house, "bad_die").await;
     let died = client.call("bad_die", json!({})).await;
     assert_eq!(
         (code(&died), &died["structuredContent"]["outcome"]),
@@ -807,9 +785,7 @@ async fn complaint_14_a_tool_of_an_older_dialect_is_called_by_strict_clients() {
         "it says another dialect: {own}"
     );
     let house = house(&[trusted("files", &words)]);
-    let gateway = house.serve();
-    let client = Modern::new(gateway.url());
-    listed(&client, "files_read_text_file").await;
+    let (gateway, client) = serve_listed(&house, "files_read_text_file").await;
     for tool in client.list().await.0 {
         assert!(!tool.to_string().contains("draft-07"), "{tool}");
     }
@@ -834,9 +810,7 @@ async fn complaint_18_a_change_waits_within_five_seconds_and_is_told_once_when_i
         "swapper",
         &hostile(&["swapper", &file.display().to_string()]),
     ));
-    let gateway = house.serve();
-    let client = Modern::new(gateway.url());
-    listed(&client, "swapper_good").await;
+    let (gateway, _) = serve_listed(&house, "swapper_good").await;
     let legacy = Legacy::open(gateway.url(), "2025-11-25").await;
     let mut events = Events::open(legacy.stream()).await;
     fs::write(&file, "Two.").expect("a description");

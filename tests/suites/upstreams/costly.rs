@@ -6,7 +6,7 @@ use futures::future::join_all;
 use serde_json::{Map, Value, json};
 use weir_tests::{Gateway, House, Modern, strangers::hostile, within};
 
-use super::{code, house, listed, names, show, text, trusted};
+use super::{code, house, names, serve_listed, show, text, trusted};
 
 /// Returns a schema of so many definitions, each of which `refer` makes of a reference to the next one.
 fn levels(length: usize, refer: impl Fn(Value) -> Value) -> Value {
@@ -99,9 +99,7 @@ async fn schemas_that_explode_are_left_out_and_costly_calls_do_not_hold_up_other
             "up",
             &hostile(&["lists", &file.display().to_string()]),
         ));
-    let gateway = house.serve();
-    let client = Modern::new(gateway.url());
-    listed(&client, "up_good").await;
+    let (gateway, client) = serve_listed(&house, "up_good").await;
     let served = names(&client).await;
     for name in ["up_chain", "up_twenty", "up_output", "up_long"] {
         assert!(!served.contains(name), "{served:?}");
@@ -150,9 +148,7 @@ async fn the_memory_of_large_answers_that_are_refused_is_given_back() {
         "name": "objects", "description": "Does it.", "inputSchema": { "type": "object" }, "outputSchema": output,
     }] });
     let house = with_tools(&tools);
-    let gateway = house.serve();
-    let client = Modern::new(gateway.url());
-    listed(&client, "up_objects").await;
+    let (gateway, client) = serve_listed(&house, "up_objects").await;
     let before = gateway.own_memory_kb();
 
     let calls = (0..8).map(|_| client.call("up_objects", json!({ "count": 500_000 })));
@@ -181,9 +177,7 @@ async fn a_long_name_before_many_faults_takes_little_memory() {
     let input = json!({ "type": "object", "properties": { "labels": labels } });
     let tool = json!({ "name": "tag", "description": "Does it.", "inputSchema": input });
     let house = with_tools(&json!({ "tools": [tool] }));
-    let gateway = house.serve();
-    let client = Modern::new(gateway.url());
-    listed(&client, "up_tag").await;
+    let (gateway, client) = serve_listed(&house, "up_tag").await;
 
     let labels = json!({ ("n".repeat(100_000)): vec![json!({}); 2_000] });
     let refused = client.call("up_tag", json!({ "labels": labels })).await;

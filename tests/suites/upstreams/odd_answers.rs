@@ -11,7 +11,7 @@ use axum::{
 use serde_json::{Value, json};
 use weir_tests::{Admin, House, Legacy, Modern, schema::tool, strangers::hostile, until, web};
 
-use super::{code, listed, text, trusted};
+use super::{code, listed, serve_listed, text, trusted};
 
 /// Speaks the earlier era alone. The path says how the question for the newer one is refused, or how answers are written.
 async fn answer(Path(how): Path<String>, body: Bytes) -> Response {
@@ -109,9 +109,7 @@ async fn what_a_client_cannot_take_is_passed_on_as_text() {
     let house = House::new().config(&format!(
         "[upstreams.odd]\nurl = \"{base}/blocks\"\nfirst = \"publish\""
     ));
-    let gateway = house.serve();
-    let client = Modern::new(gateway.url());
-    listed(&client, "odd_echo").await;
+    let (gateway, client) = serve_listed(&house, "odd_echo").await;
     let modern = client.call("odd_echo", json!({})).await;
     assert_eq!(modern["structuredContent"], json!([1, 2]), "{modern}");
     let legacy = Legacy::open(gateway.url(), "2025-11-25").await;
@@ -135,9 +133,7 @@ async fn what_a_client_cannot_take_is_passed_on_as_text() {
 #[tokio::test]
 async fn the_data_of_an_error_reaches_the_caller() {
     let house = House::new().config(&trusted("bad", &hostile(&["spent"])));
-    let gateway = house.serve();
-    let client = Modern::new(gateway.url());
-    listed(&client, "bad_spent").await;
+    let (_gateway, client) = serve_listed(&house, "bad_spent").await;
     let reason = r#"Internal error: {"reason": "quota of project 7 used up""#;
     for arguments in [json!({}), json!({ "trace": true })] {
         let refused = client.call("bad_spent", arguments).await;
@@ -158,9 +154,7 @@ async fn the_data_of_an_error_reaches_the_caller() {
 #[tokio::test]
 async fn a_call_that_fails_by_a_question_is_no_change_of_its_tool() {
     let house = House::new().config(&trusted("bad", &hostile(&["relays"])));
-    let gateway = house.serve();
-    let client = Modern::new(gateway.url());
-    listed(&client, "bad_relay").await;
+    let (_gateway, client) = serve_listed(&house, "bad_relay").await;
     let failed = client.call("bad_relay", json!({})).await;
     assert_eq!(
         (code(&failed), text(&failed)),
@@ -185,9 +179,7 @@ async fn a_tool_with_null_for_what_it_lacks_is_served() {
     std::fs::write(&file, lists.to_string()).expect("lists");
     let words = hostile(&["lists", &file.display().to_string()]);
     let house = House::new().config(&trusted("n", &words));
-    let gateway = house.serve();
-    let client = Modern::new(gateway.url());
-    listed(&client, "n_t").await;
+    let (_gateway, client) = serve_listed(&house, "n_t").await;
     let (tools, _) = client.list().await;
     let served = tool(&tools, "n_t");
     assert!(served.get("outputSchema").is_none(), "{served}");
@@ -220,9 +212,7 @@ async fn a_server_that_announces_changes_without_end_is_looked_at_ever_less_ofte
 #[tokio::test]
 async fn a_call_that_is_silent_for_long_begins_its_stream_before_its_answer() {
     let house = House::new().config(&trusted("slow", &hostile(&["tools"])));
-    let gateway = house.serve();
-    let client = Modern::new(gateway.url());
-    listed(&client, "slow_sleep").await;
+    let (_gateway, client) = serve_listed(&house, "slow_sleep").await;
     let arguments = json!({ "seconds": 25 });
     let meta = json!({ "progressToken": "p" });
     let params = json!({ "name": "slow_sleep", "arguments": arguments, "_meta": meta });
