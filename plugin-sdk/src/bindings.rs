@@ -1,5 +1,29 @@
 //! The component interface of this release, and the way in and out of it.
 
+/// Makes an interface's error of the SDK's own, which has the same fields.
+macro_rules! convert_errors_into {
+    ($error:ident) => {
+        impl From<crate::Error> for $error {
+            fn from(error: crate::Error) -> Self {
+                let crate::Error {
+                    code,
+                    message,
+                    field,
+                    retry_after_ms,
+                    details,
+                } = error;
+                Self {
+                    code,
+                    message,
+                    field,
+                    retry_after_ms,
+                    details,
+                }
+            }
+        }
+    };
+}
+
 pub mod calls;
 pub mod items;
 pub(crate) mod large;
@@ -94,24 +118,7 @@ impl<P: Plugin> Collections for P {
     }
 }
 
-impl From<crate::Error> for Error {
-    fn from(error: crate::Error) -> Self {
-        let crate::Error {
-            code,
-            message,
-            field,
-            retry_after_ms,
-            details,
-        } = error;
-        Self {
-            code,
-            message,
-            field,
-            retry_after_ms,
-            details,
-        }
-    }
-}
+convert_errors_into!(Error);
 
 impl From<Error> for crate::Error {
     fn from(error: Error) -> Self {

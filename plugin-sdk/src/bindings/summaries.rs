@@ -54,21 +54,4 @@ impl<P: Plugin> Summaries for P {
     }
 }
 
-impl From<crate::Error> for Error {
-    fn from(error: crate::Error) -> Self {
-        let crate::Error {
-            code,
-            message,
-            field,
-            retry_after_ms,
-            details,
-        } = error;
-        Self {
-            code,
-            message,
-            field,
-            retry_after_ms,
-            details,
-        }
-    }
-}
+convert_errors_into!(Error);
