@@ -13,7 +13,11 @@ use parking_lot::Mutex;
 use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
 
-use crate::{Admin, place};
+use crate::{
+    Admin,
+    client::{http, send},
+    place,
+};
 
 /// The time a start may take: compiling three adapters on a busy machine is most of it.
 const START: Duration = Duration::from_secs(120);
@@ -362,6 +366,13 @@ impl Gateway {
     /// Returns the endpoint of one view.
     pub fn view_url(&self, view: &str) -> String {
         format!("{}/mcp/view/{view}", self.base)
+    }
+
+    /// Returns its metrics, which this machine may read.
+    pub async fn metrics(&self) -> String {
+        send(http().get(format!("{}/metrics", self.base)))
+            .await
+            .text
     }
 
     pub fn process_id(&self) -> u32 {

@@ -336,9 +336,7 @@ async fn find_no_token_anywhere(server: &Protected, house: &House, gateway: &Gat
     let tokens = find_no_token(server, house).await;
     assert!(tokens.len() >= 6, "{tokens:?}");
     let trail = house.run(&["audit", "export", "--format", "jsonl"]).1;
-    let metrics = send(http().get(format!("{}/metrics", gateway.base)))
-        .await
-        .text;
+    let metrics = gateway.metrics().await;
     let accounts = house.run(&["upstream", "accounts", "notes"]).1;
     let show = house.run(&["upstream", "show", "notes"]).1;
     assert!(trail.contains("account_connect") && trail.contains("account_disconnect"));

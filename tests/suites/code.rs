@@ -3,7 +3,7 @@
 mod builds;
 
 use serde_json::{Value, json};
-use weir_tests::{House, Legacy, Modern, client::send, http, place, web::Web};
+use weir_tests::{House, Legacy, Modern, client::send, place, web::Web};
 
 use crate::{audit, sample};
 
@@ -428,12 +428,7 @@ async fn the_operator_names_chooses_and_bounds_the_tools() {
         !json!(calls).to_string().contains("web"),
         "what is not named is not in the clear: {calls:?}"
     );
-    let scraped = http()
-        .get(format!("{}/metrics", gateway.base))
-        .send()
-        .await
-        .expect("an answer");
-    let scraped = scraped.text().await.expect("text");
+    let scraped = gateway.metrics().await;
     for (outcome, count) in [("ok", 2), ("rate_limited", 1)] {
         let line = format!(
             "weir_calls_total{{contract=\"ops\",outcome=\"{outcome}\",tool=\"ops_deploy\",version=\"1.0.0\"}} {count}\n"

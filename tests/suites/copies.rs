@@ -26,8 +26,7 @@ const CREDENTIALS: [(&str, &str); 2] = [
 
 /// Returns the value of a metric without labels.
 async fn metric(gateway: &Gateway, name: &str) -> f64 {
-    let answer = http().get(format!("{}/metrics", gateway.base)).send().await;
-    let text = answer.expect("an answer").text().await.expect("text");
+    let text = gateway.metrics().await;
     let line = text.lines().find_map(|line| line.strip_prefix(name));
     let value = line.unwrap_or_else(|| panic!("{name} is not there: {text}"));
     value.trim().parse().expect("a number")

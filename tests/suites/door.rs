@@ -352,8 +352,7 @@ async fn open_files_are_kept_for_operators_and_sources() {
         (1..=before.elapsed().as_secs() + 2).contains(&lines),
         "one line a second at most: {lines}"
     );
-    let page = http().get(format!("{}/metrics", gateway.base)).send().await;
-    let page = page.expect("an answer").text().await.expect("text");
+    let page = gateway.metrics().await;
     let lost = "weir_connections_lost_total{listener=\"agents\",reason=\"gave_way\"}";
     assert!(page.contains(lost), "{page}");
     drop(open);

@@ -11,7 +11,7 @@ use std::{
 
 use minisign::KeyPair;
 use serde_json::{Value, json};
-use weir_tests::{Gateway, House, Modern, http, place, within};
+use weir_tests::{Gateway, House, Modern, place, within};
 
 use crate::{plugins, sample};
 
@@ -181,12 +181,7 @@ async fn a_library_that_only_fails_says_when_to_come_back_and_is_counted() {
             .as_u64()
             .unwrap_or(0);
         assert!((1..=1_000).contains(&wait), "{behaviour}: {answer}");
-        let metrics = http()
-            .get(format!("{}/metrics", gateway.base))
-            .send()
-            .await
-            .expect("an answer");
-        let metrics = metrics.text().await.expect("text");
+        let metrics = gateway.metrics().await;
         for line in [
             r#"weir_plugin_backing_off{plugin="misbehaving"} 1"#,
             r#"weir_plugin_failures_total{kind="backed_off",plugin="misbehaving"} 1"#,

@@ -9,7 +9,7 @@ use std::process::Output;
 
 use reqwest::{Method, Response};
 use serde_json::{Value, json};
-use weir_tests::{Gateway, Modern, foreign, http, upstream::JsonServer};
+use weir_tests::{Gateway, Modern, client::send, foreign, http, upstream::JsonServer};
 
 use crate::sample;
 
@@ -364,15 +364,9 @@ async fn the_tools_are_a_page_too() {
                 .expect("text")
                 .starts_with("Basic ")
     );
-    let seen = http()
-        .get(&url)
-        .basic_auth("anyone", Some(&key))
-        .send()
+    let seen = send(http().get(&url).basic_auth("anyone", Some(&key)))
         .await
-        .expect("an answer")
-        .text()
-        .await
-        .expect("text");
+        .text;
     assert!(
         seen.contains("lookup_airport")
             && !seen.contains("create_airport")

@@ -10,7 +10,7 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use weir_tests::{Gateway, House, Modern, http, place, until};
+use weir_tests::{Gateway, House, Modern, place, until};
 
 use crate::{sample, tasks};
 
@@ -154,12 +154,7 @@ async fn a_tool_that_only_traps_says_when_to_come_back() {
         (1..=1_000).contains(&answer["retry_after_ms"].as_u64().unwrap_or(0)),
         "{answer}"
     );
-    let metrics = http()
-        .get(format!("{}/metrics", gateway.base))
-        .send()
-        .await
-        .expect("an answer");
-    let metrics = metrics.text().await.expect("text");
+    let metrics = gateway.metrics().await;
     for line in [
         r#"weir_plugin_backing_off{plugin="misbehaving"} 1"#,
         r#"weir_plugin_backing_off{plugin="sheet"} 0"#,

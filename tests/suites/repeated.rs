@@ -4,7 +4,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use weir_tests::{
-    Admin, Gateway, House, Modern, Postgres, http, place, strangers::hostile, until, within,
+    Admin, Gateway, House, Modern, Postgres, client::send, http, place, strangers::hostile, until,
+    within,
 };
 
 use crate::{
@@ -332,14 +333,7 @@ async fn a_caller_that_left_finds_the_result_of_its_write() {
     };
     leave(post()).await;
     let again = until_ended(async || {
-        let answer = post()
-            .send()
-            .await
-            .expect("an answer")
-            .text()
-            .await
-            .expect("a text");
-        let answer: Value = serde_json::from_str(&answer).expect("JSON");
+        let answer: Value = serde_json::from_str(&send(post()).await.text).expect("JSON");
         json!({ "structuredContent": answer })
     })
     .await;

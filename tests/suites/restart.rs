@@ -23,14 +23,7 @@ async fn country(gateway: &Gateway) -> Value {
 
 async fn text(house: &House, path: &str) -> String {
     let url = format!("{}{path}", Admin::of(house).url);
-    http()
-        .get(url)
-        .send()
-        .await
-        .expect("an answer")
-        .text()
-        .await
-        .expect("text")
+    client::send(http().get(url)).await.text
 }
 
 /// Starts with `--strict`; the start ends, and says why.

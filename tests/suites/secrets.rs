@@ -12,7 +12,7 @@ use axum::{
 };
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use serde_json::{Value, json};
-use weir_tests::{Gateway, House, Modern, SERVE, client::send, http, strangers::hostile, web};
+use weir_tests::{Gateway, House, Modern, SERVE, client::send, strangers::hostile, web};
 
 use crate::{
     traces::{self, TraceCollector},
@@ -105,14 +105,7 @@ async fn is_traced_cleanly(collector: &TraceCollector, calls: usize) {
 
 /// Returns what the trail and the metrics of a gateway hold.
 async fn records(house: &House, gateway: &Gateway) -> String {
-    let mut all = http()
-        .get(gateway.url().replace("/mcp", "/metrics"))
-        .send()
-        .await
-        .expect("an answer")
-        .text()
-        .await
-        .expect("a text");
+    let mut all = gateway.metrics().await;
     let mut folders = vec![house.path().join("state")];
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(folder).expect("a folder") {

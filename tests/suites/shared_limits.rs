@@ -3,9 +3,7 @@
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use weir_tests::{
-    Admin, Gateway, House, Legacy, Modern, Postgres, Stdio, Valkey, client::send, http,
-};
+use weir_tests::{Admin, Gateway, House, Legacy, Modern, Postgres, Stdio, Valkey, client::send};
 
 use crate::sample;
 
@@ -191,9 +189,7 @@ impl Tally {
 
 /// Returns a series without labels.
 async fn metric(gateway: &Gateway, name: &str) -> f64 {
-    let url = format!("{}/metrics", gateway.base);
-    let text = http().get(url).send().await.expect("an answer");
-    let text = text.text().await.expect("text");
+    let text = gateway.metrics().await;
     let mut lines = text.lines();
     let line = lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
     line.unwrap_or_else(|| panic!("{name}:\n{text}"))

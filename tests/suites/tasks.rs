@@ -114,12 +114,7 @@ async fn a_task_is_known_to_its_caller_alone_and_ends_with_the_key() {
 
 /// Returns `true` while one call runs.
 pub(crate) async fn running(gateway: &Gateway) -> bool {
-    let metrics = http()
-        .get(format!("{}/metrics", gateway.base))
-        .send()
-        .await
-        .expect("it is scraped");
-    let metrics = metrics.text().await.expect("it is text");
+    let metrics = gateway.metrics().await;
     metrics.lines().any(|line| line == "weir_in_flight_calls 1")
 }
 

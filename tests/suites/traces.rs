@@ -369,9 +369,7 @@ async fn a_collector_that_is_gone_holds_up_nothing() {
         if fails {
             gateway.wait_for_log("traces cannot be sent");
             let failed = "weir_traced_calls_total{result=\"failed\"} ";
-            let metrics = format!("{}/metrics", gateway.base);
-            let text = http().get(&metrics).send().await.expect("an answer");
-            let text = text.text().await.expect("a text");
+            let text = gateway.metrics().await;
             let count = text
                 .split(failed)
                 .nth(1)
@@ -420,9 +418,7 @@ async fn what_waits_for_a_silent_collector_is_bounded() {
     for one in asking {
         one.await.expect("all were answered");
     }
-    let metrics = http().get(format!("{}/metrics", gateway.base));
-    let text = metrics.send().await.expect("an answer").text().await;
-    let text = text.expect("a text");
+    let text = gateway.metrics().await;
     let count = |result: &str| -> u64 {
         let row = format!("weir_traced_calls_total{{result=\"{result}\"}} ");
         let line = text.lines().find_map(|line| line.strip_prefix(&row));

@@ -825,12 +825,7 @@ async fn what_search_refuses_is_recorded() {
             "{call}"
         );
     }
-    let scraped = http()
-        .get(format!("{}/metrics", gateway.base))
-        .send()
-        .await
-        .expect("an answer");
-    let scraped = scraped.text().await.expect("text");
+    let scraped = gateway.metrics().await;
     let line = "weir_calls_total{contract=\"\",outcome=\"ok\",tool=\"find_tools\",version=\"\"} 1";
     assert!(scraped.contains(line), "{scraped}");
 }

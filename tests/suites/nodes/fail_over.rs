@@ -7,7 +7,7 @@ use std::{
 
 use reqwest::StatusCode;
 use serde_json::json;
-use weir_tests::{Admin, Modern, Postgres, http, within};
+use weir_tests::{Admin, Modern, Postgres, within};
 
 use super::{Node, country, house, join_at, make_node, rights::SampleRights, status, submit};
 use crate::sample;
@@ -45,11 +45,7 @@ async fn assert_refuses(node: &Node, revoked: &Admin) {
 }
 
 async fn fail_overs(node: &Node) -> Option<f64> {
-    let answer = http()
-        .get(format!("{}/metrics", node.gateway.base))
-        .send()
-        .await;
-    let text = answer.expect("an answer").text().await.expect("text");
+    let text = node.gateway.metrics().await;
     let count = |line: &str| {
         line.strip_prefix("weir_state_fail_overs_total ")?
             .parse()

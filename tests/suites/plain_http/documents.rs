@@ -5,7 +5,8 @@ use std::process::Output;
 
 use serde_json::{Value, json};
 use weir_tests::{
-    Gateway, House, Modern, foreign, http, place, strangers::STRANGERS, until, upstream::JsonServer,
+    Gateway, House, Modern, client::send, foreign, http, place, strangers::STRANGERS, until,
+    upstream::JsonServer,
 };
 
 use super::{ORDERS, passed};
@@ -35,13 +36,7 @@ async fn holds(
     let request = key
         .into_iter()
         .fold(http().get(&url), |request, key| request.bearer_auth(key));
-    let text = request
-        .send()
-        .await
-        .expect("an answer")
-        .text()
-        .await
-        .expect("text");
+    let text = send(request).await.text;
     house.write("openapi.json", &text);
     let script =
         "import json, openapi_spec_validator as v; v.validate(json.load(open('openapi.json')))";
