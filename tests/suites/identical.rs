@@ -376,44 +376,29 @@ const WRITING: &str = r#"
       - { name: id, type: text, required: true }
 "#;
 
+/// The settings of a collection in any database.
+const TABLE: &str = "{ connection: db, table: items }";
+
 fn csv(runs: Runs) -> Source {
     let house = House::new().sheets();
     nasty::csv(&house.path().join("data/items.csv"));
-    source(
-        "csv",
-        runs,
-        house,
-        "sheet",
-        "{ connection: data, path: items.csv }",
-        true,
-    )
+    let settings = "{ connection: data, path: items.csv }";
+    source("csv", runs, house, "sheet", settings, true)
 }
 
 /// Returns a source that is read through indexes however small it is.
 fn indexed(runs: Runs) -> Source {
     let house = House::new().sheets();
     nasty::csv(&house.path().join("data/items.csv"));
-    source(
-        "csv by index",
-        runs,
-        house,
-        "sheet",
-        "{ connection: data, path: items.csv, index: always }",
-        true,
-    )
+    let settings = "{ connection: data, path: items.csv, index: always }";
+    source("csv by index", runs, house, "sheet", settings, true)
 }
 
 fn xlsx(runs: Runs) -> Source {
     let house = House::new().sheets();
     nasty::xlsx(&house.path().join("data/items.xlsx"));
-    source(
-        "xlsx",
-        runs,
-        house,
-        "sheet",
-        "{ connection: data, path: items.xlsx }",
-        false,
-    )
+    let settings = "{ connection: data, path: items.xlsx }";
+    source("xlsx", runs, house, "sheet", settings, false)
 }
 
 fn sqlite(runs: Runs) -> Source {
@@ -421,14 +406,7 @@ fn sqlite(runs: Runs) -> Source {
         "[connections.db]\nkind = \"sqlite\"\npath = \"data/items.sqlite\"\nwrite = true\n[plugins.sql.grants]\ndb = \"write\"",
     );
     nasty::sqlite(&house.path().join("data/items.sqlite"));
-    source(
-        "sqlite",
-        runs,
-        house,
-        "sql",
-        "{ connection: db, table: items }",
-        true,
-    )
+    source("sqlite", runs, house, "sql", TABLE, true)
 }
 
 fn postgres() -> Source {
@@ -438,14 +416,7 @@ fn postgres() -> Source {
         "[connections.db]\nkind = \"postgresql\"\nurl = \"{}\"\nwrite = true\n[plugins.sql.grants]\ndb = \"write\"",
         cluster.url()
     ));
-    let mut source = source(
-        "postgresql",
-        Runs::Component,
-        house,
-        "sql",
-        "{ connection: db, table: items }",
-        true,
-    );
+    let mut source = source("postgresql", Runs::Component, house, "sql", TABLE, true);
     source._postgres = Some(cluster);
     source
 }
@@ -457,14 +428,7 @@ fn mariadb() -> Source {
     let house = House::new().config(&format!(
         "[connections.db]\nkind = \"mysql\"\nurl = \"{url}\"\nwrite = true\n[plugins.sql.grants]\ndb = \"write\""
     ));
-    source(
-        "mariadb",
-        Runs::Component,
-        house,
-        "sql",
-        "{ connection: db, table: items }",
-        true,
-    )
+    source("mariadb", Runs::Component, house, "sql", TABLE, true)
 }
 
 fn rest(runs: Runs) -> Source {

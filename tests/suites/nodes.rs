@@ -443,14 +443,7 @@ async fn the_trails_of_all_gateways_verify_together_and_a_lost_disk_is_named() {
 #[tokio::test]
 async fn a_write_waits_until_the_database_knows_its_record() {
     let mut server = Postgres::start();
-    let one = house(&server.url()).config("[audit]\nreplicate = \"writes\"");
-    let gateway = one.serve();
-    let admin = Admin::of(&one);
-    let node = Node {
-        house: one,
-        gateway,
-        admin,
-    };
+    let node = make_node(house(&server.url()).config("[audit]\nreplicate = \"writes\""));
     submit(&node, sample::CONTRACT).await;
     let client = Modern::new(node.gateway.url());
     let made = |iata: &str| json!({"iata": iata, "name": "New", "country": "NO"});

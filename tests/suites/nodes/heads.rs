@@ -3,9 +3,9 @@
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use weir_tests::{Admin, Modern, Postgres, within};
+use weir_tests::{Modern, Postgres, within};
 
-use super::{Node, house, make_node, submit};
+use super::{house, make_node, submit};
 use crate::sample;
 
 /// All writes wait for the same statement. Those that wait for their turn give up as well.
@@ -13,14 +13,7 @@ use crate::sample;
 async fn writes_at_once_wait_for_a_database_that_hangs_no_longer_than_one() {
     const WRITES: usize = 16;
     let server = Postgres::start();
-    let one = house(&server.url()).config("[audit]\nreplicate = \"writes\"");
-    let gateway = one.serve();
-    let admin = Admin::of(&one);
-    let node = Node {
-        house: one,
-        gateway,
-        admin,
-    };
+    let node = make_node(house(&server.url()).config("[audit]\nreplicate = \"writes\""));
     submit(&node, sample::CONTRACT).await;
     let url = node.gateway.url();
     Modern::new(&url).list().await;
