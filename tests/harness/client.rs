@@ -5,9 +5,12 @@ use std::sync::{
     atomic::{AtomicU64, Ordering},
 };
 
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use futures::StreamExt;
 use reqwest::{RequestBuilder, StatusCode, header::HeaderMap};
 use serde_json::{Value, json};
+
+use crate::schema;
 
 pub const MODERN: &str = "2026-07-28";
 pub const LEGACY: &str = "2025-11-25";
@@ -141,6 +144,11 @@ impl Modern {
         let meta = json!({"io.modelcontextprotocol/logLevel": "debug"});
         let params = json!({"name": tool, "arguments": arguments, "_meta": meta});
         self.ask("tools/call", params).await
+    }
+
+    /// Returns a tool as it is listed.
+    pub async fn tool(&self, name: &str) -> Value {
+        schema::tool(&self.list().await.0, name).clone()
     }
 
     /// Returns every tool, page by page, and the number of pages.
@@ -390,27 +398,7 @@ fn header_value(name: &str) -> String {
     if name.bytes().all(|byte| (0x21..0x7f).contains(&byte)) {
         return name.to_owned();
     }
-    format!("=?base64?{}?=", base64(name.as_bytes()))
-}
-
-fn base64(bytes: &[u8]) -> String {
-    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::new();
-    for chunk in bytes.chunks(3) {
-        let group = chunk
-            .iter()
-            .fold(0u32, |group, byte| group << 8 | u32::from(*byte))
-            << (8 * (3 - chunk.len()));
-        for index in 0..4 {
-            let letter = ALPHABET[(group >> (18 - 6 * index)) as usize & 63];
-            text.push(if index > chunk.len() {
-                '='
-            } else {
-                char::from(letter)
-            });
-        }
-    }
-    text
+    format!("=?base64?{}?=", STANDARD.encode(name))
 }
 
 /// Returns a plain HTTP client, for what no MCP client would send. It trusts no certificate: tests speak to this machine, and

@@ -395,11 +395,7 @@ async fn each_way_to_call_says_that_a_person_is_needed() {
         (&json!("approval_required"), &json!(id))
     );
 
-    let (tools, _) = modern.list().await;
-    let tool = tools
-        .iter()
-        .find(|tool| tool["name"] == "reprice_item")
-        .expect("listed");
+    let tool = modern.tool("reprice_item").await;
     assert_eq!(tool["_meta"]["dev.weir/approval"], "required", "{tool}");
     let description = tool["description"].as_str().expect("a description");
     assert!(

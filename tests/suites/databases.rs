@@ -288,9 +288,8 @@ async fn mariadb_is_served_by_its_url() {
             "summarize_orders",
         ];
         assert_eq!(tool_names(&client).await, served);
-        let (tools, _) = client.list().await;
-        let list = tools.iter().find(|tool| tool["name"] == "list_customers");
-        let list = list.expect("a list").to_string();
+        let list = client.tool("list_customers").await;
+        let list = list.to_string();
         assert!(list.contains("As on the invoice."), "{list}");
         let order = client
             .call("get_order", json!({ "id": 10, "include": ["customer"] }))

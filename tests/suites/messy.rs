@@ -70,9 +70,8 @@ async fn the_export_of_a_shop() {
         ],
     );
     // What a person calls paid is found in both spellings.
-    let (tools, _) = Modern::new(gateway.url()).list().await;
-    let tool = tools.iter().find(|tool| tool["name"] == "summarize_orders");
-    let status = &tool.expect("it is listed")["inputSchema"]["properties"]["status"];
+    let tool = Modern::new(gateway.url()).tool("summarize_orders").await;
+    let status = &tool["inputSchema"]["properties"]["status"];
     assert_eq!(status["enum"], json!(["paid", "open"]), "{status}");
     let paid = json!({ "status": "paid", "measures": ["count", "sum(Total)"] });
     let paid = answer(&gateway, "summarize_orders", paid).await;

@@ -73,9 +73,8 @@ async fn the_examples_of_contracts_answer_as_the_page_says() {
     let expected = json!([{ "id": 2, "subject": "door", "priority": 5 }, { "id": 3, "subject": "lamp", "priority": 5 }]);
     assert_eq!(listed["records"], expected, "{listed}");
     assert_eq!(listed["total"], 3, "{listed}");
-    let (tools, _) = client.list().await;
-    let tool = tools.iter().find(|tool| tool["name"] == "sup_list_tickets");
-    let limit = &tool.expect("a list")["inputSchema"]["properties"]["limit"];
+    let tool = client.tool("sup_list_tickets").await;
+    let limit = &tool["inputSchema"]["properties"]["limit"];
     assert_eq!(limit["default"], 20, "{limit}");
     for (asked, count) in [
         (json!({ "status": "open" }), 2),

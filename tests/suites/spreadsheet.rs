@@ -52,11 +52,7 @@ async fn a_spreadsheet_from_europe_is_drafted_and_used() {
     }
     let (house, gateway) = served(house, "Rechnungen invoices 2026.csv");
     let client = Modern::new(gateway.url());
-    let (tools, _) = client.list().await;
-    let list = tools
-        .iter()
-        .find(|tool| tool["name"] == "list_rechnungen_invoices")
-        .expect("the list");
+    let list = client.tool("list_rechnungen_invoices").await;
     let names: Vec<&str> = list["inputSchema"]["properties"]
         .as_object()
         .expect("inputs")

@@ -130,11 +130,7 @@ async fn the_examples_of_the_page_run_over_both_databases() {
             assert_eq!(refused["code"], "invalid_arguments", "{wrong} {refused}");
         }
 
-        let (tools, _) = client.list().await;
-        let tool = tools
-            .iter()
-            .find(|tool| tool["name"] == "mark_order_paid")
-            .expect("the tool");
+        let tool = client.tool("mark_order_paid").await;
         assert_eq!(tool["annotations"]["destructiveHint"], true);
         let paid = answer(&client, "mark_order_paid", json!({"id": 2})).await;
         assert_eq!(

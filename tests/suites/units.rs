@@ -50,11 +50,7 @@ async fn a_draft_reads_filters_adds_and_writes_numbers_with_their_unit() {
     let house = house.file("contracts/draft.yaml", contract);
     let gateway = house.serve();
     let client = Modern::new(gateway.url());
-    let (tools, _) = client.list().await;
-    let list = tools
-        .iter()
-        .find(|tool| tool["name"] == "list_prices")
-        .expect("the list");
+    let list = client.tool("list_prices").await;
     let record = &list["outputSchema"]["properties"]["records"]["items"]["properties"];
     assert_eq!(record["Price"]["description"], "Price in €.", "{list}");
 

@@ -264,13 +264,9 @@ async fn a_crash_at_any_moment_lets_no_build_in() {
         was = is;
 
         let client = Modern::new(gateway.contract_url("tools-js"));
-        let (tools, _) = client.list().await;
-        let deploy = tools
-            .iter()
-            .find(|tool| tool["name"] == "deploy")
-            .expect("it is listed");
+        let deploy = client.tool("deploy").await;
         assert_eq!(
-            (version(&gateway).await.as_str(), parameter(deploy)),
+            (version(&gateway).await.as_str(), parameter(&deploy)),
             (was.0.as_str(), was.1),
             "round {round}"
         );
