@@ -14,7 +14,7 @@ use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
 
 use crate::{
-    Admin,
+    Admin, Modern,
     client::{http, send},
     place,
 };
@@ -220,6 +220,13 @@ impl House {
     /// Serves over HTTP on a free port, and answers once it does.
     pub fn serve(&self) -> Gateway {
         Gateway::start(self.weir(&SERVE))
+    }
+
+    /// Serves over HTTP, and returns a client of it too.
+    pub fn serve_client(&self) -> (Gateway, Modern) {
+        let gateway = self.serve();
+        let client = Modern::new(gateway.url());
+        (gateway, client)
     }
 
     /// Serves with the configuration as it lies there by now.

@@ -198,8 +198,7 @@ async fn by_rmcp(url: String, calls: &[&Value]) -> (Vec<Value>, Vec<Value>) {
 async fn complaint_16_direct_and_through_us_a_server_is_the_same_but_for_its_names() {
     let ten = Ten::new().await;
     let house = ten.behind(House::new());
-    let gateway = house.serve();
-    let modern = Modern::new(gateway.url());
+    let (gateway, modern) = house.serve_client();
     all_listed(&modern).await;
     let legacy = Legacy::open(gateway.url(), client::LEGACY).await;
     for server in Ten::servers() {

@@ -7,7 +7,7 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use weir_tests::{House, Modern, place, read_output};
+use weir_tests::{House, place, read_output};
 
 use crate::upstreams::costly;
 
@@ -57,8 +57,7 @@ fn record(answer: &Value) -> &Value {
 #[tokio::test]
 async fn clients_that_send_null_for_what_was_not_set_list_and_change_nothing_else() {
     let house = house();
-    let gateway = house.serve();
-    let client = Modern::new(gateway.url());
+    let (_gateway, client) = house.serve_client();
     let listed = client
         .call(
             "list_tickets",
@@ -98,8 +97,7 @@ async fn clients_that_send_null_for_what_was_not_set_list_and_change_nothing_els
 #[tokio::test]
 async fn an_update_empties_what_clear_names() {
     let house = house();
-    let gateway = house.serve();
-    let client = Modern::new(gateway.url());
+    let (_gateway, client) = house.serve_client();
     let changed = client
         .call("change_ticket", json!({"id": 1, "clear": ["owner", "due"]}))
         .await;
@@ -127,8 +125,7 @@ async fn an_update_empties_what_clear_names() {
 #[tokio::test]
 async fn the_text_of_a_refusal_tells_every_error() {
     let house = house();
-    let gateway = house.serve();
-    let client = Modern::new(gateway.url());
+    let (_gateway, client) = house.serve_client();
     let refused = client
         .call(
             "change_ticket",

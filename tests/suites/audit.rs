@@ -317,8 +317,7 @@ async fn every_call_leaves_its_record_and_the_caller_a_receipt() {
 #[tokio::test]
 async fn verify_finds_every_change() {
     let house = sample::house();
-    let gateway = house.serve();
-    let client = Modern::new(gateway.url());
+    let (gateway, client) = house.serve_client();
     let mut last = String::new();
     for _ in 0..8 {
         last = receipt(&client.call("lookup_airport", json!({"iata": "OSL"})).await);
@@ -482,8 +481,7 @@ async fn what_was_answered_before_a_kill_is_recorded() {
 #[tokio::test]
 async fn what_cannot_be_recorded_is_not_answered() {
     let house = sample::house();
-    let gateway = house.serve();
-    let client = Modern::new(gateway.url());
+    let (gateway, client) = house.serve_client();
     let lookup = async || client.call("lookup_airport", json!({"iata": "OSL"})).await;
     assert_eq!(lookup().await["isError"], false);
     let (trail, away) = (

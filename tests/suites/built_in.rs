@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use weir_tests::{Admin, House, Modern, place};
+use weir_tests::{Admin, House, place};
 
 use crate::{audit::records, sample};
 
@@ -66,8 +66,7 @@ async fn held(house: &House, file: &str) -> String {
 #[tokio::test]
 async fn a_file_stands_for_the_adapter_inside_while_it_is_there() {
     let house = sample::house().own_plugins(&[]);
-    let gateway = house.serve();
-    let client = Modern::new(gateway.url());
+    let (gateway, client) = house.serve_client();
     let answered = async || {
         let result = client.call("lookup_airport", json!({"iata": "OSL"})).await;
         assert_eq!(

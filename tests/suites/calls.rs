@@ -69,8 +69,7 @@ pub(crate) fn house(base: &str) -> House {
 async fn bad_arguments_never_reach_a_source() {
     let web = Web::start().await;
     let house = house(&web.base);
-    let gateway = house.serve();
-    let client = Modern::new(gateway.url());
+    let (gateway, client) = house.serve_client();
     assert_eq!(
         client.call("get_item", json!({"id": "1"})).await["isError"],
         false,
@@ -160,8 +159,7 @@ async fn bad_arguments_never_reach_a_source() {
 #[tokio::test]
 async fn an_error_is_enough_to_repair_the_call() {
     let house = sample::house();
-    let gateway = house.serve();
-    let client = Modern::new(gateway.url());
+    let (_gateway, client) = house.serve_client();
     let broken = [
         json!({"iata": "osl", "name": "Oslo", "country": "NO"}),
         json!({"iata": "BOO", "name": "Bodo", "country": "Norway"}),
@@ -238,8 +236,7 @@ tools:
         .sheets()
         .file("contracts/rows.yaml", contract)
         .file("data/rows.csv", text);
-    let gateway = house.serve();
-    let client = Modern::new(gateway.url());
+    let (gateway, client) = house.serve_client();
     // A busy machine may be too slow to describe so many rows in time; then it is tried again.
     listed(&client, "list_rows").await;
     let call = |name: &str| json!({"name": "list_rows", "arguments": {"name": name, "limit": 5}});
@@ -285,8 +282,7 @@ tools:
 async fn a_modern_caller_who_leaves_cancels_a_read() {
     let web = Web::start().await;
     let house = house(&web.base);
-    let gateway = house.serve();
-    let client = Modern::new(gateway.url());
+    let (gateway, client) = house.serve_client();
     let request = client.request(
         "tools/call",
         json!({"name": "get_item", "arguments": {"id": "slow-30000"}}),
@@ -392,8 +388,7 @@ async fn a_write_runs_to_its_end_whoever_leaves() {
 async fn a_write_with_too_large_an_answer_may_have_been_done() {
     let web = Web::start().await;
     let house = house(&web.base);
-    let gateway = house.serve();
-    let client = Modern::new(gateway.url());
+    let (gateway, client) = house.serve_client();
     let result = client
         .call(
             "create_item",
@@ -428,8 +423,7 @@ pub(crate) async fn leave(request: reqwest::RequestBuilder, web: &Web) {
 #[tokio::test]
 async fn a_changed_contract_is_announced() {
     let house = sample::house();
-    let gateway = house.serve();
-    let modern = Modern::new(gateway.url());
+    let (gateway, modern) = house.serve_client();
     let session = Legacy::open(gateway.url(), client::LEGACY).await;
     let mut legacy_events = Events::open(session.stream()).await;
     let listen = modern.request(

@@ -120,8 +120,7 @@ async fn a_plugins_functions_are_listed_and_called_in_both_eras() {
 #[tokio::test]
 async fn each_way_to_fail_has_its_own_code() {
     let house = house();
-    let gateway = house.serve();
-    let client = Modern::new(gateway.url());
+    let (_gateway, client) = house.serve_client();
     let refused = client.call("refuse", json!({"code": "too_early"})).await;
     let content = &refused["structuredContent"];
     assert_eq!(
@@ -182,8 +181,7 @@ async fn each_way_to_fail_has_its_own_code() {
 #[tokio::test]
 async fn a_read_only_tool_that_writes_is_forbidden_and_nothing_changes() {
     let house = house();
-    let gateway = house.serve();
-    let client = Modern::new(gateway.url());
+    let (gateway, client) = house.serve_client();
     let looked = client.call("look", json!({})).await;
     assert_eq!(code(&looked), "forbidden", "{looked}");
     gateway.wait_for_log("published as read-only and tried to write");
@@ -220,8 +218,7 @@ async fn a_read_only_tool_neither_posts_nor_replaces_a_file() {
         "plugins/tools.wasm",
         std::fs::read(place::guest("tools-rust")).expect("a guest can be read"),
     );
-    let gateway = house.serve();
-    let client = Modern::new(gateway.url());
+    let (gateway, client) = house.serve_client();
     for tool in ["post", "overwrite"] {
         let result = client.call(tool, json!({})).await;
         assert_eq!(code(&result), "forbidden", "{tool}: {result}");
@@ -246,8 +243,7 @@ async fn a_tool_that_panics_spins_or_allocates_fails_alone() {
         "plugins/tools.wasm",
         std::fs::read(place::guest("tools-rust")).expect("a guest can be read"),
     );
-    let gateway = house.serve();
-    let client = Modern::new(gateway.url());
+    let (gateway, client) = house.serve_client();
     let ended = |why: &str, setting: &str| {
         format!(
             "The tool was ended: {why}; an operator can raise `{setting}` of the plugin. Ask for less in one call."
@@ -322,8 +318,7 @@ async fn ask(client: &Modern, params: Value) -> Value {
 #[tokio::test]
 async fn a_question_is_answered_and_an_altered_or_borrowed_state_is_refused() {
     let house = house();
-    let gateway = house.serve();
-    let client = Modern::new(gateway.url());
+    let (_gateway, client) = house.serve_client();
     let call = json!({"name": "remove", "arguments": {"environment": "prod"}});
     let asked = ask(&client, call.clone()).await["result"].clone();
     assert_eq!(asked["resultType"], "input_required", "{asked}");
@@ -449,8 +444,7 @@ async fn the_text_of_a_panic_reaches_the_log_and_no_caller() {
         .own_plugins(&[])
         .native("weir-guest-tools", "tools-rust");
     for house in [inside, native] {
-        let gateway = house.serve();
-        let client = Modern::new(gateway.url());
+        let (gateway, client) = house.serve_client();
         let deployed = client
             .call_listening("deploy", json!({"environment": "prod", "service": "web"}))
             .await;

@@ -341,8 +341,7 @@ async fn a_draft_of_every_table_is_one_contract_that_is_served() {
     assert_eq!(again.1, contract, "the same source gives the same contract");
     assert!(contract.starts_with("contract: desk\n"), "{contract}");
     let house = house.file("contracts/desk.yaml", &contract);
-    let gateway = house.serve();
-    let client = Modern::new(gateway.url());
+    let (_gateway, client) = house.serve_client();
     assert_eq!(tool_names(&client).await.len(), 10);
     let listed = client
         .call("list_orders", json!({ "status": "open" }))

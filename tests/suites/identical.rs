@@ -468,8 +468,7 @@ fn source(
         "contracts/items.yaml",
         contract(adapter, settings, writable),
     );
-    let gateway = house.serve();
-    let client = Modern::new(gateway.url());
+    let (gateway, client) = house.serve_client();
     Source {
         name,
         writable,

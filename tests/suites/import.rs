@@ -273,8 +273,7 @@ const NOT_ANSWERED: [(&str, &str, &[&str]); 3] = [
 /// it succeeds. Returns the failures.
 async fn is_answered(name: &str, file: &str, mock: Mock, tools: usize) -> Vec<String> {
     let house = imported(name, file, &mock.base);
-    let gateway = house.serve();
-    let client = Modern::new(gateway.url());
+    let (_gateway, client) = house.serve_client();
     let (listed, _) = client.list().await;
     assert_eq!(listed.len(), tools, "{name}");
     let mut failed = Vec::new();

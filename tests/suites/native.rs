@@ -70,8 +70,7 @@ fn processes(wanted: impl Fn(&Stat) -> bool) -> Vec<u32> {
 #[tokio::test]
 async fn what_kills_a_child_fails_its_own_call_alone() {
     let house = house();
-    let gateway = house.serve();
-    let client = Modern::new(gateway.url());
+    let (gateway, client) = house.serve_client();
     assert_eq!(
         behave(&client, "behave").await["isError"],
         false,
@@ -166,8 +165,7 @@ async fn no_child_outlives_the_gateway_however_it_ends() {
 async fn a_library_that_only_fails_says_when_to_come_back_and_is_counted() {
     for behaviour in ["segv", "panic"] {
         let house = house();
-        let gateway = house.serve();
-        let client = Modern::new(gateway.url());
+        let (gateway, client) = house.serve_client();
         for _ in 0..5 {
             assert_eq!(
                 code(&behave(&client, behaviour).await),
@@ -322,8 +320,7 @@ async fn a_library_is_held_to_its_signers_when_they_change() {
          signed_by = [\"maker\"]",
         library.display()
     ));
-    let gateway = house.serve();
-    let client = Modern::new(gateway.url());
+    let (gateway, client) = house.serve_client();
     assert_eq!(
         behave(&client, "behave").await["isError"],
         false,
@@ -367,8 +364,7 @@ async fn a_build_with_other_tools_is_held_until_they_are_published() {
     let house = House::new().own_plugins(&[]);
     let [one, two] = two_builds(&house);
     let house = house.library("weir-guest-tools", &one);
-    let gateway = house.serve();
-    let client = Modern::new(gateway.url());
+    let (gateway, client) = house.serve_client();
     assert_eq!(
         client.call("whoami", json!({})).await["isError"],
         false,
@@ -687,8 +683,7 @@ async fn a_functions_answers_are_the_same_bytes_as_a_component_and_native() {
     let mut expected: Option<(Vec<Value>, Vec<String>)> = None;
     for is_native in [false, true] {
         let house = house(is_native);
-        let gateway = house.serve();
-        let client = Modern::new(gateway.url());
+        let (gateway, client) = house.serve_client();
         let (tools, _) = client.list().await;
         let mut answer = Vec::new();
         for (tool, arguments, wanted) in &calls {

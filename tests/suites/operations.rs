@@ -61,8 +61,7 @@ async fn a_start_touches_no_source() {
         listing(&client).await
     };
     cluster.stop();
-    let gateway = house.serve();
-    let client = Modern::new(gateway.url());
+    let (_gateway, client) = house.serve_client();
     assert_eq!(
         listing(&client).await,
         before,
@@ -84,8 +83,7 @@ async fn a_column_of_another_type_is_mended_by_a_draft() {
     let cluster = Postgres::start();
     cluster.sql(TABLE);
     let house = people(&cluster);
-    let gateway = house.serve();
-    let client = Modern::new(gateway.url());
+    let (gateway, client) = house.serve_client();
     let describe = ["collections", "describe", "people", "people"];
     assert_eq!(house.run(&describe).0, 0);
     cluster.sql("ALTER TABLE people ALTER COLUMN born TYPE text USING 'long ago'");
@@ -141,8 +139,7 @@ async fn a_gone_sql_column_is_named() {
     let cluster = Postgres::start();
     cluster.sql(TABLE);
     let house = people(&cluster);
-    let gateway = house.serve();
-    let client = Modern::new(gateway.url());
+    let (_gateway, client) = house.serve_client();
     assert_eq!(
         client.call("get_person", json!({"id": 1})).await["isError"],
         false
@@ -174,8 +171,7 @@ async fn a_column_added_under_load_reaches_nobody() {
     let cluster = Postgres::start();
     cluster.sql(TABLE);
     let house = people(&cluster);
-    let gateway = house.serve();
-    let client = Modern::new(gateway.url());
+    let (_gateway, client) = house.serve_client();
     let end = Instant::now() + Duration::from_secs(3);
     let callers: Vec<_> = (0..8)
         .map(|_| {
@@ -203,8 +199,7 @@ async fn a_column_added_under_load_reaches_nobody() {
 #[tokio::test]
 async fn ten_thousand_tools() {
     let house = many_tools(10_000);
-    let gateway = house.serve();
-    let client = Modern::new(gateway.url());
+    let (_gateway, client) = house.serve_client();
     let (tools, pages) = client.list().await;
     assert_eq!(tools.len(), 10_000);
     assert!(pages >= 10, "only {pages} pages");
@@ -467,8 +462,7 @@ async fn a_loaded_plugin_is_in_the_log_once() {
         plugins
     };
     for start in ["the first start", "a restart"] {
-        let gateway = house.serve();
-        let client = Modern::new(gateway.url());
+        let (gateway, client) = house.serve_client();
         upstreams::listed(&client, "deploy").await;
         let once = ["sheet", "sql", "weir-guest-tools"];
         // A thread writes the log.

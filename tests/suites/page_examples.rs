@@ -65,8 +65,7 @@ async fn the_examples_of_contracts_answer_as_the_page_says() {
     let support = block(CONTRACTS, "contract: support");
     house.write("contracts/support.yaml", format!("{support}{tools}"));
     house.write("contracts/shop.yaml", block(CONTRACTS, "contract: shop"));
-    let gateway = house.serve();
-    let client = Modern::new(gateway.url());
+    let (_gateway, client) = house.serve_client();
 
     let asked = json!({ "order_by": ["-priority", "created_at"], "columns": ["subject", "priority"], "with_total": true, "limit": 2 });
     let listed = answer(&client, "sup_list_tickets", asked).await;
@@ -176,8 +175,7 @@ async fn the_examples_of_web_services_answer_as_the_page_says() {
             server.base
         ))
         .file("contracts/blog.yaml", contract);
-    let gateway = house.serve();
-    let client = Modern::new(gateway.url());
+    let (_gateway, client) = house.serve_client();
     let post = answer(&client, "get_post", json!({ "id": "1" })).await;
     assert_eq!(post["title"], "one", "{post}");
 }

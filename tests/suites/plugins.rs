@@ -59,8 +59,7 @@ async fn behave(client: &Modern, behaviour: &str) -> Value {
 #[tokio::test]
 async fn a_misbehaving_guest_fails_alone_and_with_the_right_code() {
     let house = house();
-    let gateway = house.serve();
-    let client = Modern::new(gateway.url());
+    let (gateway, client) = house.serve_client();
     #[rustfmt::skip]
     let table: &[(&str, &[&str])] = &[
         ("trap", &["plugin_failed"]),
@@ -106,8 +105,7 @@ async fn a_misbehaving_guest_fails_alone_and_with_the_right_code() {
 #[tokio::test]
 async fn a_plugin_that_fails_is_seen_to() {
     let house = house();
-    let gateway = house.serve();
-    let client = Modern::new(gateway.url());
+    let (gateway, client) = house.serve_client();
     let health = || {
         let plugin = house.json(&["plugins", "show", "misbehaving"]);
         (plugin["health"].clone(), plugin["reason"].clone())
@@ -140,8 +138,7 @@ async fn a_plugin_that_fails_is_seen_to() {
 #[tokio::test]
 async fn a_tool_that_only_traps_says_when_to_come_back() {
     let house = house();
-    let gateway = house.serve();
-    let client = Modern::new(gateway.url());
+    let (gateway, client) = house.serve_client();
     for _ in 0..5 {
         assert_eq!(
             behave(&client, "trap").await["structuredContent"]["code"],
@@ -172,8 +169,7 @@ async fn a_tool_that_only_traps_says_when_to_come_back() {
 #[tokio::test]
 async fn a_record_that_pretends_is_only_a_record() {
     let house = house();
-    let gateway = house.serve();
-    let client = Modern::new(gateway.url());
+    let (gateway, client) = house.serve_client();
     // A record that looks like an error is a record, without the unpublished columns.
     let pretended = behave(&client, "pretend-error").await;
     assert_eq!(pretended["isError"], false, "{pretended}");
@@ -198,8 +194,7 @@ async fn a_record_that_pretends_is_only_a_record() {
 #[tokio::test]
 async fn a_broken_file_changes_nothing_and_is_reported() {
     let house = house();
-    let gateway = house.serve();
-    let client = Modern::new(gateway.url());
+    let (gateway, client) = house.serve_client();
     let whole = build("2");
     let broken: [(&str, Vec<u8>); 5] = [
         ("truncated", whole[..whole.len() / 2].to_vec()),
@@ -235,8 +230,7 @@ fn refusals(gateway: &Gateway) -> usize {
 #[tokio::test]
 async fn a_removed_plugin_makes_its_tools_unavailable_and_a_new_one_brings_them_back() {
     let house = house();
-    let gateway = house.serve();
-    let client = Modern::new(gateway.url());
+    let (_gateway, client) = house.serve_client();
     assert_eq!(behave(&client, "behave").await["isError"], false);
     std::fs::remove_file(house.path().join("plugins/misbehaving.wasm"))
         .expect("a file of this test");
@@ -309,8 +303,7 @@ async fn until_build(client: &Modern, build: &str) {
 #[tokio::test]
 async fn a_call_from_the_terminal_lets_no_held_build_in() {
     let house = house().config("[plugins.misbehaving.grants]\ndata = \"write\"");
-    let gateway = house.serve();
-    let client = Modern::new(gateway.url());
+    let (gateway, client) = house.serve_client();
     until_build(&client, "1").await;
     house.write("plugins/misbehaving.wasm", build("2"));
     gateway.wait_for_log("held: `misbehaving` may write");
@@ -341,8 +334,7 @@ async fn a_call_from_the_terminal_lets_no_held_build_in() {
 async fn swaps_under_load_fail_no_call() {
     const SWAPS: usize = 20;
     let house = house();
-    let gateway = house.serve();
-    let client = Modern::new(gateway.url());
+    let (_gateway, client) = house.serve_client();
     let stop = Arc::new(AtomicBool::new(false));
     let answered = Arc::new(AtomicUsize::new(0));
     let callers: Vec<_> = (0..16)
@@ -387,8 +379,7 @@ async fn memory_does_not_grow_with_swaps() {
     const WARM_UP: usize = 20;
     const SWAPS: usize = 100;
     let house = house();
-    let gateway = house.serve();
-    let client = Modern::new(gateway.url());
+    let (gateway, client) = house.serve_client();
     let builds = [("1", build("1")), ("2", build("2"))];
     let mut memory = Vec::new();
     for swap in 1..=WARM_UP + SWAPS {
@@ -421,8 +412,7 @@ async fn only_files_of_the_folder_count() {
     let link: &Path = &house.path().join("plugins/misbehaving.wasm");
     std::os::unix::fs::symlink(&elsewhere, link).expect("a link");
     house.write("plugins/notes.txt", "not a plugin");
-    let gateway = house.serve();
-    let client = Modern::new(gateway.url());
+    let (gateway, client) = house.serve_client();
     let neighbour = client.call("lookup_airport", json!({"iata": "OSL"})).await;
     assert_eq!(neighbour["isError"], false, "{neighbour}");
     assert!(
@@ -450,8 +440,7 @@ async fn an_adapter_may_be_written_in_any_language() {
             house = house.config("[plugins.tiny-python]\nmemory_max_mb = 256");
         }
     }
-    let gateway = house.serve();
-    let client = Modern::new(gateway.url());
+    let (gateway, client) = house.serve_client();
     for language in LANGUAGES {
         let call = async |tool: &str, arguments: Value| {
             client.call(&format!("{language}_{tool}"), arguments).await["structuredContent"].clone()

@@ -169,8 +169,7 @@ async fn what_policies_hide_is_at_no_door() {
 async fn arguments_decide_each_call() {
     let web = Web::start().await;
     let house = calls::house(&web.base).file("policies/items.cedar", LITTLE);
-    let gateway = house.serve();
-    let client = Modern::new(gateway.url());
+    let (_gateway, client) = house.serve_client();
     let denied = client.call("create_item", made(3)).await;
     let error = &denied["structuredContent"];
     assert_eq!(denied["isError"], true);
@@ -228,8 +227,7 @@ async fn audit_mode_records_and_lets_pass() {
 async fn policies_are_taken_over_while_serving() {
     let web = Web::start().await;
     let house = calls::house(&web.base);
-    let gateway = house.serve();
-    let client = Modern::new(gateway.url());
+    let (gateway, client) = house.serve_client();
     let forbidden = async || {
         let answer = client.call("create_item", made(3)).await;
         answer["structuredContent"]["code"] == "forbidden"

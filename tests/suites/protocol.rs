@@ -25,8 +25,7 @@ fn modern_meta() -> Value {
 #[tokio::test]
 async fn modern_requests_are_checked_in_order() {
     let house = sample::house();
-    let gateway = house.serve();
-    let client = Modern::new(gateway.url());
+    let (_gateway, client) = house.serve_client();
 
     // Discovery, with nothing but what the revision demands.
     let answer = client.ask("server/discover", json!({})).await;
@@ -156,8 +155,7 @@ async fn modern_requests_are_checked_in_order() {
 #[tokio::test]
 async fn strangers_are_kept_out() {
     let house = sample::house();
-    let gateway = house.serve();
-    let client = Modern::new(gateway.url());
+    let (_gateway, client) = house.serve_client();
     for (name, value) in [
         ("origin", "https://evil.example"),
         ("host", "evil.example"),
@@ -372,8 +370,7 @@ async fn a_page_of_tools_is_as_long_as_configured() {
         let house = sample::house()
             .config(config)
             .file("contracts/airports.yaml", &contract);
-        let gateway = house.serve();
-        let client = Modern::new(gateway.url());
+        let (gateway, client) = house.serve_client();
         let first = client.ask("tools/list", json!({})).await;
         assert_eq!(
             first.result()["tools"].as_array().map(Vec::len),
@@ -464,8 +461,7 @@ async fn stdio_ends_on_a_signal_while_stdin_is_open() {
 #[tokio::test]
 async fn a_cursor_belongs_to_its_walk() {
     let house = sample::house();
-    let gateway = house.serve();
-    let client = Modern::new(gateway.url());
+    let (_gateway, client) = house.serve_client();
     let first = client
         .call("list_airports", json!({"country": "NO", "limit": 1}))
         .await;

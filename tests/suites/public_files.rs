@@ -3,7 +3,7 @@
 use std::{fmt::Write as _, fs, path::PathBuf, process::Command};
 
 use serde_json::{Value, json};
-use weir_tests::{House, Modern, place};
+use weir_tests::{House, place};
 
 /// The files, each with the licence of its package or of the data itself.
 const FILES: [(&str, &str); 14] = [
@@ -94,8 +94,7 @@ async fn messy_files_of_the_public_are_drafted_and_served() {
         house.write(&format!("contracts/{name}.yaml"), &contract);
         drafts.push((path, licence, contract, notes));
     }
-    let gateway = house.serve();
-    let client = Modern::new(gateway.url());
+    let (_gateway, client) = house.serve_client();
     let (tools, _) = client.list().await;
     let mut golden = "What `weir draft` says of messy files of the public. Written by `suites::public_files`; `WEIR_BLESS=1` accepts what is there.\n"
         .to_owned();

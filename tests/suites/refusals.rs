@@ -9,8 +9,7 @@ use crate::{audit::records, sample};
 #[tokio::test]
 async fn a_refused_call_says_which_field_and_why() {
     let house = sample::house();
-    let gateway = house.serve();
-    let client = Modern::new(gateway.url());
+    let (gateway, client) = house.serve_client();
     let long_name = "x".repeat(5_000);
     for arguments in [
         json!({"country": "top-secret-value"}),
@@ -108,8 +107,7 @@ async fn a_refused_question_names_the_argument_and_what_would_do() {
             "id,customer_id,city,total,margin,placed,price\n1,3,Wien,10.5,1,2026-10-01,5 €\n2,3,Graz,7,2,2026-11-01,5 USD\n",
         )
         .file("data/customers.csv", "id,name\n3,Cem\n");
-    let gateway = house.serve();
-    let client = Modern::new(gateway.url());
+    let (_gateway, client) = house.serve_client();
     let (list, summarize) = ("list_orders", "summarize_orders");
     for (tool, arguments, path, text) in [
         (
@@ -229,8 +227,7 @@ async fn what_a_source_refuses_is_named_as_the_argument() {
         "{ name: code, column: iata, type: text, required: true, pattern: \"^[A-Z]{3}$\" }",
     );
     let house = sample::house().file("contracts/airports.yaml", contract);
-    let gateway = house.serve();
-    let client = Modern::new(gateway.url());
+    let (_gateway, client) = house.serve_client();
     let taken = json!({ "code": "OSL", "name": "Second", "country": "NO" });
     let refused = client.call("create_airport", taken).await;
     let error = &refused["structuredContent"];

@@ -1,7 +1,7 @@
 //! Related records of a lookup are the same from a file, from databases and from a web service.
 
 use serde_json::{Value, json};
-use weir_tests::{House, Modern, Postgres, upstream::JsonServer};
+use weir_tests::{House, Postgres, upstream::JsonServer};
 
 /// Writes a contract whose orders name customers, over sources with these settings and keys.
 fn contract(adapter: &str, connection: &str, orders: &str, customers: &str, more: &str) -> String {
@@ -97,8 +97,7 @@ fn rest(server: &JsonServer) -> House {
 
 /// Asks the same of each source.
 async fn asked(house: House, source: &str) {
-    let gateway = house.serve();
-    let client = Modern::new(gateway.url());
+    let (_gateway, client) = house.serve_client();
     let lookup = async |arguments: Value| client.call("get_order", arguments).await;
     let plain = lookup(json!({ "id": 10 })).await;
     let expected = json!({ "id": 10, "customer_id": 1, "item": "tea" });
@@ -145,8 +144,7 @@ async fn a_related_record_is_the_same_from_every_source() {
 #[tokio::test]
 async fn a_related_record_is_checked() {
     let house = sqlite();
-    let gateway = house.serve();
-    let client = Modern::new(gateway.url());
+    let (_gateway, client) = house.serve_client();
     let database = rusqlite::Connection::open(house.path().join("data/shop.db"));
     let database = database.expect("the database");
     let renamed = database.execute_batch("ALTER TABLE customers RENAME COLUMN name TO label");

@@ -334,8 +334,7 @@ async fn a_list_without_a_key_is_walked_to_its_end() {
     let house = House::new()
         .config(&writable(&base))
         .file("contracts/things.yaml", THINGS);
-    let gateway = house.serve();
-    let client = Modern::new(gateway.url());
+    let (_gateway, client) = house.serve_client();
     for limit in [1, 2, 5, 100] {
         let walked = walk(&client, json!({ "limit": limit })).await;
         let texts: Vec<_> = walked
@@ -421,8 +420,7 @@ async fn a_refusal_is_read_in_the_words_of_the_service() {
             "contracts/quiet.yaml",
             contract("quiet", "      errors: hidden\n"),
         );
-    let gateway = house.serve();
-    let client = Modern::new(gateway.url());
+    let (_gateway, client) = house.serve_client();
     let message = async |tool: String| {
         let refused = client.call(&tool, json!({ "price": 200 })).await;
         assert_eq!(refused["isError"], true, "{refused}");

@@ -320,8 +320,7 @@ async fn a_cell_that_does_not_fit_is_named_and_can_be_left_out() {
              fields: [{ name: id, type: number, required: true }] }\n  - { tool: list_prices, verb: list, \
              collection: prices, description: Lists prices., fields: [{ name: shop, type: text }] }\n",
         );
-    let gateway = house.serve();
-    let client = Modern::new(gateway.url());
+    let (_gateway, client) = house.serve_client();
     let text = async |tool: &str, arguments: Value| {
         let result = client.call(tool, arguments).await;
         result["content"][0]["text"]

@@ -71,8 +71,7 @@ impl Shop {
         for (at, contract) in contracts().iter().enumerate() {
             self.house.write(&format!("contracts/{at}.yaml"), contract);
         }
-        let gateway = self.house.serve();
-        let client = Modern::new(gateway.url());
+        let (gateway, client) = self.house.serve_client();
         (gateway, client)
     }
 }
@@ -163,8 +162,7 @@ async fn a_statement_runs_on_mariadb_and_answers_its_rows() {
         .replace("mark_order_paid", "mark_all_paid")
         .replace("id = :id AND ", "id <> :id AND ");
     shop.house.write("contracts/all.yaml", &all);
-    let gateway = shop.house.serve();
-    let client = Modern::new(gateway.url());
+    let (gateway, client) = shop.house.serve_client();
     let (tools, _) = client.list().await;
     let tool = tools.iter().find(|tool| tool["name"] == "mark_order_paid");
     let tool = tool.unwrap_or_else(|| panic!("{tools:?} {}", gateway.log()));
@@ -246,8 +244,7 @@ async fn a_query_in_a_file_is_drafted_and_served() {
             "{printed}"
         );
         shop.house.write("contracts/debts.yaml", &contract);
-        let gateway = shop.house.serve();
-        let client = Modern::new(gateway.url());
+        let (_gateway, client) = shop.house.serve_client();
         let arguments = json!({"low": 1, "high": 100.0, "city": "Graz", "most": 5});
         let found = answer(&client, "list_debts", arguments).await;
         assert_eq!(
@@ -310,8 +307,7 @@ async fn a_configuration_of_toolbox_is_translated_and_served() {
     let (_, connection, _) = shop.house.run(&connection);
     assert!(connection.contains("shop = \"statements\""), "{connection}");
     shop.house.write("contracts/toolbox.yaml", &contract);
-    let gateway = shop.house.serve();
-    let client = Modern::new(gateway.url());
+    let (_gateway, client) = shop.house.serve_client();
     let found = answer(
         &client,
         "orders-of-cities",
@@ -469,8 +465,7 @@ async fn what_toolbox_itself_shows_is_translated_and_served() {
         "[connections.my-pg-source]\nkind = \"postgresql\"\nurl = \"{url}\"\n[connections.main]\nkind = \"postgresql\"\nurl = \"{url}\"\n\
          [plugins.sql.grants]\nmy-pg-source = \"read\"\nmain = \"read\""
     ));
-    let gateway = house.serve();
-    let client = Modern::new(gateway.url());
+    let (gateway, client) = house.serve_client();
     for (tool, arguments, expected) in [
         (
             "search-hotels-by-name",
@@ -541,8 +536,7 @@ async fn no_argument_becomes_code() {
         Shop::mariadb("read"),
     ] {
         shop.house.write("contracts/asked.yaml", ASKED);
-        let gateway = shop.house.serve();
-        let client = Modern::new(gateway.url());
+        let (gateway, client) = shop.house.serve_client();
         let nothing = json!({"records": []});
         let graz = json!({"records": [{"id": 2, "city": "Graz", "total": "99.99"}]});
         for text in &texts {

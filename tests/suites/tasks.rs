@@ -254,8 +254,7 @@ async fn who_listens_for_a_task_is_told_of_each_status_and_nobody_else_is() {
 #[tokio::test]
 async fn who_knows_no_tasks_waits_or_is_told() {
     let house = house("");
-    let gateway = house.serve();
-    let modern = Modern::new(gateway.url());
+    let (gateway, modern) = house.serve_client();
     let result = modern.call("slow_compute", json!({ "seconds": 1 })).await;
     assert_eq!(result["resultType"], "complete", "{result}");
     let refused = modern

@@ -1,7 +1,7 @@
 //! Numbers that a sheet writes with their unit: drafted, asked for, added up and written back as the sheet has them.
 
 use serde_json::{Value, json};
-use weir_tests::{House, Modern};
+use weir_tests::House;
 
 const PRICES: &str = "No;Article;Price;Weight;Discount;Fee\r\n\
     A-1;Tea;12,90 €;0,5 kg;12 %;$1,200.00\r\n\
@@ -48,8 +48,7 @@ async fn a_draft_reads_filters_adds_and_writes_numbers_with_their_unit() {
         "{notes}"
     );
     let house = house.file("contracts/draft.yaml", contract);
-    let gateway = house.serve();
-    let client = Modern::new(gateway.url());
+    let (_gateway, client) = house.serve_client();
     let list = client.tool("list_prices").await;
     let record = &list["outputSchema"]["properties"]["records"]["items"]["properties"];
     assert_eq!(record["Price"]["description"], "Price in €.", "{list}");
@@ -91,8 +90,7 @@ async fn an_update_spells_a_number_with_its_unit_as_it_was() {
         .sheets()
         .file("data/prices.csv", PRICES)
         .file("contracts/prices.yaml", CONTRACT);
-    let gateway = house.serve();
-    let client = Modern::new(gateway.url());
+    let (_gateway, client) = house.serve_client();
     let changed = json!({ "no": "A-2", "price": 8000, "discount": 3, "fee": 4 });
     let changed = client.call("set_price", changed).await;
     assert_eq!(
@@ -120,8 +118,7 @@ async fn different_units_are_not_added() {
         "{notes}"
     );
     assert!(!contract.contains("sum(Price)"), "{contract}");
-    let gateway = house.serve();
-    let client = Modern::new(gateway.url());
+    let (_gateway, client) = house.serve_client();
     for measure in ["sum(Price)", "max(Price)"] {
         let refused = client
             .call("sum_prices", json!({ "measures": [measure] }))

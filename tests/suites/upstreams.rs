@@ -69,8 +69,7 @@ pub(crate) async fn listed(client: &Modern, tool: &str) {
 
 /// Serves a house, and waits until a tool is listed.
 pub(crate) async fn serve_listed(house: &House, tool: &str) -> (Gateway, Modern) {
-    let gateway = house.serve();
-    let client = Modern::new(gateway.url());
+    let (gateway, client) = house.serve_client();
     listed(&client, tool).await;
     (gateway, client)
 }
@@ -128,8 +127,7 @@ fn text(result: &Value) -> &str {
 #[tokio::test]
 async fn what_a_server_offers_waits_for_someone_and_is_then_called_in_both_eras() {
     let house = sample::house().config(&entry("bad", &hostile(&["tools"]), ""));
-    let gateway = house.serve();
-    let client = Modern::new(gateway.url());
+    let (gateway, client) = house.serve_client();
     let first = draft(&house, "bad").await;
     assert_eq!(
         (&first["class"], &first["base"]),
@@ -382,8 +380,7 @@ async fn with_an_empty_state_the_lock_is_what_was_agreed_to() {
     drop(gateway);
     fs::remove_dir_all(house.path().join("state")).expect("wiped");
     fs::write(&file, "Says hello, and sends your files to example.org.").expect("a description");
-    let gateway = house.serve();
-    let client = Modern::new(gateway.url());
+    let (gateway, client) = house.serve_client();
     let description = async || client.list().await.0[0]["description"].clone();
     assert_eq!(
         description().await,
@@ -462,8 +459,7 @@ async fn a_log_message_of_a_command_reaches_every_call_of_the_agent_and_of_no_ot
             "first = \"publish\"\nisolation = \"shared\"",
         ),
     ]);
-    let gateway = house.serve();
-    let client = Modern::new(gateway.url());
+    let (_gateway, client) = house.serve_client();
     for (server, hears) in [("own", true), ("shared", false)] {
         listed(&client, &format!("{server}_log")).await;
         let call = |tool: &str| {
@@ -669,8 +665,7 @@ async fn a_server_that_behaves_badly_is_one_of_ten_and_the_others_do_not_feel_it
         ));
     }
     let house = house(&entries);
-    let gateway = house.serve();
-    let client = Modern::new(gateway.url());
+    let (gateway, client) = house.serve_client();
     for tool in ["good0_count", "good1_count", "good2_count", "stalls_count"] {
         listed(&client, tool).await;
         // A start takes longer than a call may.

@@ -134,8 +134,7 @@ async fn a_restart_and_a_rollback_run_the_kept_build() {
     let new = json!({"environment": "prod", "application": "web"});
     drop(house.serve());
     put(&house, "tools-js-renamed");
-    let gateway = house.serve();
-    let client = Modern::new(gateway.url());
+    let (gateway, client) = house.serve_client();
     assert_eq!(
         client.call("deploy", old.clone()).await["isError"],
         false,
@@ -148,8 +147,7 @@ async fn a_restart_and_a_rollback_run_the_kept_build() {
     })
     .await;
     drop(gateway);
-    let gateway = house.serve();
-    let client = Modern::new(gateway.url());
+    let (gateway, client) = house.serve_client();
     assert_eq!(client.call("deploy", new.clone()).await["isError"], false);
     let rollback = ["contracts", "rollback", "tools-js", "--to", "1.0.0"];
     let report = house.json(&rollback);
@@ -300,8 +298,7 @@ async fn a_crash_at_any_moment_lets_no_build_in() {
 #[tokio::test]
 async fn a_compatible_build_goes_live_by_itself_and_one_to_review_waits() {
     let house = plain();
-    let gateway = house.serve();
-    let client = Modern::new(gateway.url());
+    let (gateway, client) = house.serve_client();
     let deploy = async |more: Value| {
         let mut arguments = json!({"environment": "prod", "service": "web"});
         arguments
@@ -333,8 +330,7 @@ async fn a_compatible_build_goes_live_by_itself_and_one_to_review_waits() {
     drop(gateway);
 
     let house = plain();
-    let gateway = house.serve();
-    let client = Modern::new(gateway.url());
+    let (gateway, client) = house.serve_client();
     let deploy = async || {
         let result = client
             .call("deploy", json!({"environment": "prod", "service": "web"}))

@@ -163,8 +163,7 @@ async fn a_build_that_the_copy_does_not_know_runs_and_is_kept_later() {
     let digest: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
     let Node { house, .. } = node;
     house.write("plugins/conformance.wasm", &build);
-    let gateway = house.serve();
-    let client = Modern::new(gateway.url());
+    let (_gateway, client) = house.serve_client();
     let result = client.call("test_simple_text", json!({})).await;
     assert_eq!(result["isError"], false, "{result}");
     server.run();

@@ -5,7 +5,7 @@ use std::process::Output;
 
 use serde_json::{Value, json};
 use weir_tests::{
-    Gateway, House, Modern, client::send, foreign, http, place, strangers::STRANGERS, until,
+    Gateway, House, client::send, foreign, http, place, strangers::STRANGERS, until,
     upstream::JsonServer,
 };
 
@@ -196,8 +196,7 @@ async fn of_another_server() {
         .expect("a known server");
     let words = time.command(house.path());
     let house = house.config(&trusted("time", &words));
-    let gateway = house.serve();
-    let client = Modern::new(gateway.url());
+    let (gateway, client) = house.serve_client();
     until("its tools are listed", async || {
         client.list().await.0.len() == 2
     })

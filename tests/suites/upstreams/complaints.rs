@@ -89,8 +89,7 @@ async fn complaint_19_a_swapped_description_is_never_listed_before_someone_publi
 
     // A server that is taken out and put in again is still another one than was agreed to.
     house = house.without_config();
-    let gateway = house.serve();
-    let client = Modern::new(gateway.url());
+    let (gateway, client) = house.serve_client();
     let retire = draft_of(&house, "swapper", "breaking").await;
     house.agree(&retire);
     until("its tools are gone", async || {
@@ -99,8 +98,7 @@ async fn complaint_19_a_swapped_description_is_never_listed_before_someone_publi
     .await;
     drop(gateway);
     let house = house.config(&trusted("swapper", &words));
-    let gateway = house.serve();
-    let client = Modern::new(gateway.url());
+    let (_gateway, client) = house.serve_client();
     draft(&house, "swapper").await;
     assert!(
         names(&client).await.is_empty(),
@@ -173,8 +171,7 @@ async fn complaint_1_two_servers_with_tools_of_one_name_are_both_called() {
         trusted("one", &hostile(&["names"])),
         trusted("two", &hostile(&["names"])),
     ]);
-    let gateway = house.serve();
-    let client = Modern::new(gateway.url());
+    let (_gateway, client) = house.serve_client();
     for tool in ["one_search", "two_search"] {
         listed(&client, tool).await;
         let called = client.call(tool, json!({})).await;
@@ -640,8 +637,7 @@ async fn a_question_ends_with_the_answer_of_its_server() {
     const SILENCE: Duration = Duration::from_secs(20);
     let more = "first = \"publish\"\nask = [\"elicitation\"]";
     let house = house(&[entry("asks", &hostile(&["inquires"]), more)]);
-    let gateway = house.serve();
-    let modern = Modern::new(gateway.url());
+    let (gateway, modern) = house.serve_client();
     listed(&modern, "asks_inquire").await;
     let client = Legacy::able(gateway.url(), client::LEGACY, json!({"elicitation": {}})).await;
     let sign = house.path().join("sign");

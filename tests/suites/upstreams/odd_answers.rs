@@ -81,8 +81,7 @@ async fn a_server_that_knows_one_era_is_read_however_it_says_so() {
             "[upstreams.{how}]\nurl = \"{url}\"\nfirst = \"publish\""
         ));
     }
-    let gateway = house.serve();
-    let client = Modern::new(gateway.url());
+    let (_gateway, client) = house.serve_client();
     for how in READ {
         let name = format!("{how}_echo");
         listed(&client, &name).await;
