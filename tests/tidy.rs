@@ -545,80 +545,44 @@ fn every_promise_of_security_md_has_its_case() {
 
 #[test]
 fn wasmtime_is_named_in_one_crate() {
-    let mut problems = Vec::new();
-    for file in rust_files()
-        .into_iter()
-        .filter(|file| !file.starts_with("gateway/plugin-host"))
-    {
-        for (number, line) in code_lines(&file) {
-            if line.contains("wasmtime::") || line.contains("use wasmtime") {
-                problems.push(format!(
-                    "{}:{number}: only gateway/plugin-host may use wasmtime",
-                    file.display()
-                ));
-            }
-        }
-    }
-    check(
-        problems
-            .into_iter()
-            .filter(|problem| !problem.starts_with("tests/tidy.rs"))
-            .collect(),
-    );
+    let mut files = rust_files();
+    files.retain(|file| {
+        !file.starts_with("gateway/plugin-host") && file != Path::new("tests/tidy.rs")
+    });
+    check_lines(files, "only gateway/plugin-host may use wasmtime", |line| {
+        line.contains("wasmtime::") || line.contains("use wasmtime")
+    });
 }
 
 #[test]
 fn files_are_moved_into_their_place_by_one_crate() {
-    let mut problems = Vec::new();
-    for file in rust_files()
-        .into_iter()
-        .filter(|file| file.starts_with("gateway") || file.starts_with("cli"))
-    {
-        let place = file.to_string_lossy().into_owned();
-        if MOVING_PLACES
-            .iter()
-            .any(|allowed| place.starts_with(allowed))
-            || place.contains("/tests")
-        {
-            continue;
-        }
-        for (number, line) in code_lines(&file) {
-            if ["fs::rename(", "hard_link(", ".persist("]
-                .iter()
-                .any(|moves| line.contains(moves))
-            {
-                problems.push(format!(
-                    "{place}:{number}: weir_files::replace and create_once move files"
-                ));
-            }
-        }
-    }
-    check(problems);
+    let mut files = rust_files();
+    files.retain(|file| file.starts_with("gateway") || file.starts_with("cli"));
+    files.retain(|file| {
+        let place = file.to_string_lossy();
+        let is_allowed = |allowed: &&str| place.starts_with(*allowed);
+        !MOVING_PLACES.iter().any(is_allowed) && !place.contains("/tests")
+    });
+    let advice = "weir_files::replace and create_once move files";
+    let moves = ["fs::rename(", "hard_link(", ".persist("];
+    check_lines(files, advice, |line| {
+        moves.iter().any(|moves| line.contains(moves))
+    });
 }
 
 #[test]
 fn unsafe_code_stays_in_its_places() {
-    let mut problems = Vec::new();
-    for file in rust_files()
-        .into_iter()
-        .filter(|file| file != Path::new("tests/tidy.rs"))
-    {
-        let place = file.to_string_lossy().into_owned();
-        for (number, line) in code_lines(&file) {
-            // rustfmt writes an attribute with a reason in several lines.
-            let allows = line.contains("unsafe_code") && !line.contains("fn ");
-            if allows
-                && !UNSAFE_PLACES
-                    .iter()
-                    .any(|allowed| place.starts_with(allowed))
-            {
-                problems.push(format!(
-                    "{place}:{number}: unsafe code is allowed only in {UNSAFE_PLACES:?}"
-                ));
-            }
-        }
-    }
-    check(problems);
+    let mut files = rust_files();
+    files.retain(|file| {
+        let place = file.to_string_lossy();
+        let is_allowed = |allowed: &&str| place.starts_with(*allowed);
+        !UNSAFE_PLACES.iter().any(is_allowed) && place != "tests/tidy.rs"
+    });
+    let advice = format!("unsafe code is allowed only in {UNSAFE_PLACES:?}");
+    // rustfmt writes an attribute with a reason in several lines.
+    check_lines(files, &advice, |line| {
+        line.contains("unsafe_code") && !line.contains("fn ")
+    });
 }
 
 #[test]
@@ -786,6 +750,19 @@ fn subjects_of_new_commits_are_short_clauses() {
     let subjects = String::from_utf8_lossy(&output.stdout);
     let problem = |subject: &str| Some(format!("{subject}: {}", commits::problem(subject)?));
     check(subjects.lines().filter_map(problem).collect());
+}
+
+/// Checks that no line of code of these files is one that may not be there.
+fn check_lines(files: Vec<PathBuf>, advice: &str, is_wrong: impl Fn(&str) -> bool) {
+    let mut problems = Vec::new();
+    for file in files {
+        for (number, line) in code_lines(&file) {
+            if is_wrong(&line) {
+                problems.push(format!("{}:{number}: {advice}", file.display()));
+            }
+        }
+    }
+    check(problems);
 }
 
 fn check(problems: Vec<String>) {
