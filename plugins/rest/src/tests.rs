@@ -104,6 +104,14 @@ pub(crate) fn open(settings: &str) -> RestAdapter {
     RestAdapter::open(settings, &RestAdapter::describe(settings).unwrap()).unwrap()
 }
 
+/// Returns a query for so many records of a list.
+pub(crate) fn limited(limit: u32) -> Query {
+    Query {
+        limit,
+        ..Query::default()
+    }
+}
+
 pub(crate) fn walk(rest: &RestAdapter, query: Query, between: impl FnMut()) -> Vec<Value> {
     try_walk(rest, query, between).unwrap()
 }
@@ -183,11 +191,7 @@ fn what_is_no_record_is_named() {
         let rest = open(POSTS);
         served(body);
         for error in [
-            rest.read(&Query {
-                limit: 5,
-                ..Query::default()
-            })
-            .unwrap_err(),
+            rest.read(&limited(5)).unwrap_err(),
             RestAdapter::describe(POSTS).unwrap_err(),
         ] {
             assert!(error.message.contains(fault), "{body}: {error}");
@@ -231,10 +235,7 @@ fn a_sample_goes_on_over_odd_members() {
         "{:?}",
         shape.notes
     );
-    let page = open(POSTS).read(&Query {
-        limit: 5,
-        ..Query::default()
-    });
+    let page = open(POSTS).read(&limited(5));
     assert_eq!(
         page.unwrap().records,
         r#"[{"id":1,"v":null},{"id":2,"v":1.5}]"#
@@ -578,12 +579,7 @@ fn answers_become_codes() {
             );
             Ok(response)
         });
-        let error = rest
-            .read(&Query {
-                limit: 1,
-                ..Query::default()
-            })
-            .unwrap_err();
+        let error = rest.read(&limited(1)).unwrap_err();
         assert_eq!(
             (error.code.as_str(), error.retry_after_ms),
             (code, wait),
@@ -611,14 +607,7 @@ fn answers_become_codes() {
         );
     }
     http::answer(|_| Err(Error::unavailable("down")));
-    assert!(
-        rest.read(&Query {
-            limit: 1,
-            ..Query::default()
-        })
-        .unwrap_err()
-        .is("unavailable")
-    );
+    assert!(rest.read(&limited(1)).unwrap_err().is("unavailable"));
 }
 
 #[test]

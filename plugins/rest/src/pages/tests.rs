@@ -7,7 +7,12 @@ use weir_plugin_sdk::testing::{self, http};
 use weir_plugin_sdk::{Adapter, Comparison, Condition, Order, Query};
 
 use super::next_link;
-use crate::tests::{object, open, posts, service, try_walk, walk};
+use crate::tests::{limited, object, open, posts, service, try_walk, walk};
+
+fn ids(records: &[Value]) -> Vec<u64> {
+    let ids = records.iter().map(|record| record["id"].as_u64());
+    ids.map(Option::unwrap).collect()
+}
 
 #[test]
 fn the_next_page_is_found_among_links() {
@@ -54,26 +59,15 @@ fn every_pagination_walks_to_the_end_once() {
                 let store = service(posts(11));
                 let rest = open(&settings);
                 let mut added = 0;
-                let walked = walk(
-                    &rest,
-                    Query {
-                        limit,
-                        ..Query::default()
-                    },
-                    || {
-                        // A record is inserted behind and before the current place.
-                        added -= 1;
-                        store
-                            .borrow_mut()
-                            .insert(0, object(json!({"id": added, "title": "new"})));
-                    },
-                );
-                let ids: Vec<_> = walked
-                    .iter()
-                    .map(|record| record["id"].as_i64().unwrap())
-                    .collect();
+                let walked = walk(&rest, limited(limit), || {
+                    // A record is inserted behind and before the current place.
+                    added -= 1;
+                    store
+                        .borrow_mut()
+                        .insert(0, object(json!({"id": added, "title": "new"})));
+                });
                 assert_eq!(
-                    ids,
+                    ids(&walked),
                     (1..=11).collect::<Vec<_>>(),
                     "{pagination} {sorted} {limit}"
                 );
@@ -91,11 +85,11 @@ fn every_pagination_walks_to_the_end_once() {
                 },
                 || {},
             );
-            let ids: Vec<_> = walked
-                .iter()
-                .map(|record| record["id"].as_i64().unwrap())
-                .collect();
-            assert_eq!(ids, [10, 7, 4, 1, 11, 8, 5, 2], "{pagination} {sorted}");
+            assert_eq!(
+                ids(&walked),
+                [10, 7, 4, 1, 11, 8, 5, 2],
+                "{pagination} {sorted}"
+            );
         }
     }
     // If the service sorts as asked, a page reads no further than it must.
@@ -104,11 +98,7 @@ fn every_pagination_walks_to_the_end_once() {
         "pagination":{"style":"page","page":"_page","size":"_limit","per_page":10}}}"#;
     let rest = open(settings);
     let before = http::sent().len();
-    rest.read(&Query {
-        limit: 15,
-        ..Query::default()
-    })
-    .unwrap();
+    rest.read(&limited(15)).unwrap();
     assert_eq!(http::sent().len() - before, 2);
 }
 
@@ -169,14 +159,7 @@ fn a_service_that_gives_fewer_than_asked_for_is_read_to_its_end() {
                     .collect();
                 Ok(http::json(200, &json!(records).to_string()))
             });
-            let walked = try_walk(
-                &open(settings),
-                Query {
-                    limit,
-                    ..Query::default()
-                },
-                || {},
-            );
+            let walked = try_walk(&open(settings), limited(limit), || {});
             let what = format!("{count} records by {limit}, then {status} {body}: {walked:?}");
             let is_refused = match means {
                 Behind::Sure => false,
@@ -193,12 +176,11 @@ fn a_service_that_gives_fewer_than_asked_for_is_read_to_its_end() {
                 assert!(walked.as_ref().is_err_and(|error| error.is(code)), "{what}");
                 continue;
             }
-            let ids: Vec<_> = walked
-                .unwrap()
-                .iter()
-                .map(|record| record["id"].as_u64().unwrap())
-                .collect();
-            assert_eq!(ids, (1..=u64::from(count)).collect::<Vec<_>>(), "{what}");
+            assert_eq!(
+                ids(&walked.unwrap()),
+                (1..=u64::from(count)).collect::<Vec<_>>(),
+                "{what}"
+            );
         }
     }
     // A page as large as was asked for may have others behind it, so that this is no end.
@@ -207,12 +189,7 @@ fn a_service_that_gives_fewer_than_asked_for_is_read_to_its_end() {
         "1" => Ok(http::json(200, &posts(100).to_string())),
         _ => Ok(http::json(400, "{}")),
     });
-    let cut = open(settings)
-        .read(&Query {
-            limit: 200,
-            ..Query::default()
-        })
-        .unwrap_err();
+    let cut = open(settings).read(&limited(200)).unwrap_err();
     assert!(cut.is("upstream_error"), "{cut}");
 }
 
@@ -251,14 +228,7 @@ fn a_page_that_is_repeated_is_the_end() {
         serve(is_signed);
         let rest = open(&settings);
         assert_eq!(rest.shape.key.is_empty(), !is_signed);
-        let walked = walk(
-            &rest,
-            Query {
-                limit: 100,
-                ..Query::default()
-            },
-            || {},
-        );
+        let walked = walk(&rest, limited(100), || {});
         let ids: Vec<_> = walked
             .iter()
             .map(|record| record.get("id").unwrap_or(&record["no"]).clone())
@@ -310,14 +280,7 @@ fn values_settings(key: &str, scan_max: usize) -> String {
 }
 
 fn values_of(settings: &str) -> Vec<u64> {
-    let walked = walk(
-        &open(settings),
-        Query {
-            limit: 100,
-            ..Query::default()
-        },
-        || {},
-    );
+    let walked = walk(&open(settings), limited(100), || {});
     walked
         .iter()
         .map(|record| record["v"].as_u64().unwrap())
@@ -383,14 +346,7 @@ fn a_refusal_behind_a_page_of_per_page_records_is_an_error() {
                 "1" => Ok(http::json(200, &posts(count).to_string())),
                 _ => Ok(http::json(status, body)),
             });
-            let walked = try_walk(
-                &open(settings),
-                Query {
-                    limit: 200,
-                    ..Query::default()
-                },
-                || {},
-            );
+            let walked = try_walk(&open(settings), limited(200), || {});
             let what = format!("{count} records, then {status} {body:?}: {walked:?}");
             match is_end {
                 true => assert_eq!(walked.map(|walked| walked.len()), Ok(99), "{what}"),
@@ -420,19 +376,8 @@ fn a_record_found_twice_does_not_end_a_sorted_list() {
         let records: Vec<_> = store.iter().skip((page - 1) * 2).take(2).collect();
         Ok(http::json(200, &json!(records).to_string()))
     });
-    let walked = walk(
-        &open(settings),
-        Query {
-            limit: 3,
-            ..Query::default()
-        },
-        || {},
-    );
-    let ids: Vec<_> = walked
-        .iter()
-        .map(|record| record["id"].as_u64().unwrap())
-        .collect();
-    assert_eq!(ids, (1..=9).collect::<Vec<_>>());
+    let walked = walk(&open(settings), limited(3), || {});
+    assert_eq!(ids(&walked), (1..=9).collect::<Vec<_>>());
 }
 
 /// A service that filters a page after it is cut gives fewer in the middle. Its author says if it does not.
@@ -485,20 +430,9 @@ fn a_short_page_is_the_last_one_only_where_the_settings_say_so() {
                     .to_string(),
             ))
         });
-        let walked = walk(
-            &open(&settings(pagination)),
-            Query {
-                limit: 100,
-                ..Query::default()
-            },
-            || {},
-        );
-        let ids: Vec<_> = walked
-            .iter()
-            .map(|record| record["id"].as_u64().unwrap())
-            .collect();
+        let walked = walk(&open(&settings(pagination)), limited(100), || {});
         assert_eq!(
-            (http::sent().len(), ids),
+            (http::sent().len(), ids(&walked)),
             (asked, (1..=found).collect()),
             "{pagination}"
         );
@@ -518,12 +452,7 @@ fn a_next_page_at_another_path_is_not_taken_for_the_end() {
             .push(("Link".into(), r#"</posts/page/2>; rel="next""#.into()));
         Ok(response)
     });
-    let refused = open(settings)
-        .read(&Query {
-            limit: 10,
-            ..Query::default()
-        })
-        .unwrap_err();
+    let refused = open(settings).read(&limited(10)).unwrap_err();
     assert!(
         refused.is("upstream_error") && refused.message.contains("next page"),
         "{refused}"
