@@ -5,6 +5,7 @@ import { checkConnection, useConnections, useRows, useSources } from "../api/sou
 import { useCollections } from "../api/queries";
 import type { ConnectionCheck, ConnectionView, SourceEntry } from "../api/shapes";
 import { setAddressValues, useAddressValue } from "../location";
+import { useAttempt } from "../parts/attempt";
 import { Action, GuardedAction, RoleNote } from "../parts/action";
 import { TextField } from "../parts/fields";
 import { Overlay } from "../parts/overlay";
@@ -136,18 +137,12 @@ function ConnectionDetail({ connection }: { connection: ConnectionView }) {
 /** Whether the other end answers, when it is asked. */
 function ConnectionState({ name }: { name: string }) {
   const [found, setFound] = useState<ConnectionCheck | null>(null);
-  const [error, setError] = useState<unknown>(null);
-  const [isPending, setPending] = useState(false);
+  const { error, isPending, attempt } = useAttempt();
   const check = async () => {
-    setPending(true);
-    setError(null);
     setFound(null);
-    try {
+    await attempt(async () => {
       setFound(await checkConnection(name));
-    } catch (caught) {
-      setError(caught);
-    }
-    setPending(false);
+    });
   };
   return (
     <section className="stack tight" aria-label="Whether it answers">

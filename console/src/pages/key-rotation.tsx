@@ -3,6 +3,7 @@ import { useQueryClient } from "@tanstack/react-query";
 import { useState, type FormEvent } from "react";
 import { api, unwrap } from "../api/client";
 import type { KeyView, MadeKey } from "../api/shapes";
+import { useAttempt } from "../parts/attempt";
 import { Action, GuardedAction } from "../parts/action";
 import { ChoiceField } from "../parts/fields";
 import { ProblemNote } from "../parts/states";
@@ -14,18 +15,12 @@ export function KeyRotation({ view, onClose }: { view: KeyView; onClose: () => v
   const [life, setLife] = useState(lifeOf(view));
   const [made, setMade] = useState<MadeKey | null>(null);
   const [isRevoked, setRevoked] = useState(false);
-  const [error, setError] = useState<unknown>(null);
-  const [isPending, setPending] = useState(false);
+  const { error, isPending, attempt } = useAttempt();
   const run = async (work: () => Promise<void>) => {
-    setPending(true);
-    setError(null);
-    try {
+    await attempt(async () => {
       await work();
       await client.invalidateQueries({ queryKey: ["keys"] });
-    } catch (caught) {
-      setError(caught);
-    }
-    setPending(false);
+    });
   };
   const make = (event: FormEvent) => {
     event.preventDefault();

@@ -5,6 +5,7 @@ import { api, unwrap } from "../api/client";
 import { useContracts, useKeys } from "../api/queries";
 import type { KeyView, MadeKey } from "../api/shapes";
 import { setAddressValues, useAddressValue } from "../location";
+import { useAttempt } from "../parts/attempt";
 import { Action, GuardedAction } from "../parts/action";
 import { CheckField, ChoiceField, TextField } from "../parts/fields";
 import { Overlay } from "../parts/overlay";
@@ -171,18 +172,13 @@ function QuotaWords({ view }: { view: KeyView }) {
 
 function Revoke({ view, onClose }: { view: KeyView; onClose: () => void }) {
   const client = useQueryClient();
-  const [error, setError] = useState<unknown>(null);
-  const [isPending, setPending] = useState(false);
+  const { error, isPending, attempt } = useAttempt();
   const revoke = async () => {
-    setPending(true);
-    try {
+    await attempt(async () => {
       await unwrap(api.DELETE("/v1/keys/{id}", { params: { path: { id: view.id } } }));
       await client.invalidateQueries({ queryKey: ["keys"] });
       onClose();
-    } catch (caught) {
-      setError(caught);
-      setPending(false);
-    }
+    });
   };
   return (
     <Overlay title={`Revoke the key of ${view.agent}?`} kind="dialog" isOpen onClose={onClose}>
@@ -212,8 +208,7 @@ function KeyForm() {
   const [isNarrow, setNarrow] = useState(true);
   const [chosen, setChosen] = useState<string[]>(wanted === "" ? [] : [wanted]);
   const [made, setMade] = useState<MadeKey | null>(null);
-  const [error, setError] = useState<unknown>(null);
-  const [isPending, setPending] = useState(false);
+  const { error, isPending, attempt } = useAttempt();
   const live = contracts.data?.contracts.filter(({ version }) => version).map(({ name }) => name) ?? [];
   const day = readQuota(quotaDay);
   const month = readQuota(quotaMonth);
@@ -221,9 +216,7 @@ function KeyForm() {
   const make = async (event: FormEvent) => {
     event.preventDefault();
     if (isPending || isFaulty) return;
-    setPending(true);
-    setError(null);
-    try {
+    await attempt(async () => {
       const body = {
         agent,
         ...(tenant && { tenant }),
@@ -233,10 +226,7 @@ function KeyForm() {
       };
       setMade(await unwrap(api.POST("/v1/keys", { body: body as never })));
       await client.invalidateQueries({ queryKey: ["keys"] });
-    } catch (caught) {
-      setError(caught);
-    }
-    setPending(false);
+    });
   };
   if (made) return <MadeNote made={made} />;
   return (

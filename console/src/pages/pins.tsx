@@ -4,6 +4,7 @@ import { useState, type FormEvent } from "react";
 import { api, unwrap } from "../api/client";
 import { useContracts, useKeys, useServedVersions } from "../api/queries";
 import type { PinView } from "../api/shapes";
+import { useAttempt } from "../parts/attempt";
 import { GuardedAction } from "../parts/action";
 import { ChoiceField, TextField } from "../parts/fields";
 import { Overlay } from "../parts/overlay";
@@ -83,22 +84,16 @@ function PinForm({ onDone }: { onDone: () => void }) {
   const versions = useServedVersions();
   const [agent, setAgent] = useState("");
   const [version, setVersion] = useState("");
-  const [error, setError] = useState<unknown>(null);
-  const [isPending, setPending] = useState(false);
+  const { error, isPending, attempt } = useAttempt();
   const pin = async (event: FormEvent) => {
     event.preventDefault();
     const [contract = "", major = ""] = version.split("@");
     if (isPending || agent === "" || contract === "") return;
-    setPending(true);
-    setError(null);
-    try {
+    await attempt(async () => {
       await unwrap(api.PUT("/v1/pins/{agent}/{contract}", { params: { path: { agent, contract } }, body: { major: Number(major) } }));
       await client.invalidateQueries({ queryKey: ["served-versions"] });
       onDone();
-    } catch (caught) {
-      setError(caught);
-      setPending(false);
-    }
+    });
   };
   return (
     <form className="stack" onSubmit={(event) => void pin(event)}>

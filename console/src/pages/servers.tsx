@@ -1,10 +1,10 @@
 import { useQueryClient } from "@tanstack/react-query";
-import { useState } from "react";
 import { Link } from "wouter";
 import { api, unwrap } from "../api/client";
 import { documentOf, useConfiguration, useContract, useDrafts, useUpstreams } from "../api/queries";
 import type { UpstreamView } from "../api/shapes";
 import { useAddressValue } from "../location";
+import { useAttempt } from "../parts/attempt";
 import { Action, GuardedAction } from "../parts/action";
 import { Overlay } from "../parts/overlay";
 import { PageHead } from "../parts/page";
@@ -164,17 +164,11 @@ function NextLook({ server }: { server: UpstreamView }) {
 
 function ServerDetail({ server }: { server: UpstreamView }) {
   const client = useQueryClient();
-  const [error, setError] = useState<unknown>(null);
-  const [isPending, setPending] = useState(false);
+  const { error, isPending, attempt } = useAttempt();
   const look = async () => {
-    setPending(true);
-    setError(null);
-    try {
+    await attempt(async () => {
       await unwrap(api.POST("/v1/upstreams/{name}/look", { params: { path: { name: server.name } } }));
-    } catch (caught) {
-      setError(caught);
-    }
-    setPending(false);
+    });
     await client.invalidateQueries();
   };
   return (

@@ -3,6 +3,7 @@ import { useState, type FormEvent } from "react";
 import { api, unwrap } from "../api/client";
 import { useAdmins, useConfiguration } from "../api/queries";
 import type { AdminView } from "../api/shapes";
+import { useAttempt } from "../parts/attempt";
 import { Action, GuardedAction, RoleNote } from "../parts/action";
 import { ChoiceField, TextField } from "../parts/fields";
 import { Overlay } from "../parts/overlay";
@@ -99,18 +100,12 @@ interface Taken {
 function Reload() {
   const client = useQueryClient();
   const [taken, setTaken] = useState<Taken | null>(null);
-  const [error, setError] = useState<unknown>(null);
-  const [isPending, setPending] = useState(false);
+  const { error, isPending, attempt } = useAttempt();
   const reload = async () => {
-    setPending(true);
-    setError(null);
     setTaken(null);
-    try {
+    await attempt(async () => {
       setTaken(await unwrap(api.POST("/v1/config/reload")));
-    } catch (caught) {
-      setError(caught);
-    }
-    setPending(false);
+    });
     await client.invalidateQueries();
   };
   const isSame = taken && [taken.changed, taken.needs_restart, taken.plugins].every((list) => list.length === 0);
@@ -210,20 +205,14 @@ function AdminForm() {
   const [name, setName] = useState("");
   const [role, setRole] = useState<Role>("viewer");
   const [made, setMade] = useState<string | null>(null);
-  const [error, setError] = useState<unknown>(null);
-  const [isPending, setPending] = useState(false);
+  const { error, isPending, attempt } = useAttempt();
   const make = async (event: FormEvent) => {
     event.preventDefault();
     if (isPending) return;
-    setPending(true);
-    setError(null);
-    try {
+    await attempt(async () => {
       setMade((await unwrap(api.POST("/v1/admins", { body: { name, role } }))).key);
       await client.invalidateQueries({ queryKey: ["admins"] });
-    } catch (caught) {
-      setError(caught);
-    }
-    setPending(false);
+    });
   };
   if (made) {
     return (

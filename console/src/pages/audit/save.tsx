@@ -1,5 +1,5 @@
 // Saves what the trail gives as a file.
-import { useState } from "react";
+import { useAttempt } from "../../parts/attempt";
 import { Action } from "../../parts/action";
 import { Overlay } from "../../parts/overlay";
 import { ProblemNote } from "../../parts/states";
@@ -12,19 +12,13 @@ interface SaveProps {
 }
 
 export function SaveAction({ title, file, read, isCompact }: SaveProps) {
-  const [error, setError] = useState<unknown>(null);
-  const [isPending, setPending] = useState(false);
+  const { error, setError, isPending, attempt } = useAttempt();
   const save = async () => {
-    setPending(true);
-    setError(null);
-    try {
+    await attempt(async () => {
       const address = URL.createObjectURL(await read());
       Object.assign(document.createElement("a"), { href: address, download: file }).click();
       URL.revokeObjectURL(address);
-    } catch (caught) {
-      setError(caught);
-    }
-    setPending(false);
+    });
   };
   return (
     <>

@@ -3,6 +3,7 @@ import { useEffect, useState } from "react";
 import { verifyTrail } from "../../api/trail";
 import type { AuditReport, ReceiptCheck } from "../../api/shapes";
 import { setAddressValues } from "../../location";
+import { useAttempt } from "../../parts/attempt";
 import { Action } from "../../parts/action";
 import { FieldFrame } from "../../parts/fields";
 import { ProblemNote } from "../../parts/states";
@@ -14,20 +15,14 @@ import { subjectOf, textOf } from "./record-words";
 export function VerifyForm({ begun }: { begun: string }) {
   const [text, setText] = useState(begun);
   const [report, setReport] = useState<AuditReport | null>(null);
-  const [error, setError] = useState<unknown>(null);
-  const [isPending, setPending] = useState(false);
+  const { error, isPending, attempt } = useAttempt();
   const receipts = findReceipts(text);
   const fault = receiptFault(text);
   const verify = async () => {
-    setPending(true);
-    setError(null);
     setReport(null);
-    try {
+    await attempt(async () => {
       setReport(await verifyTrail(receipts));
-    } catch (caught) {
-      setError(caught);
-    }
-    setPending(false);
+    });
   };
   useEffect(() => void verify(), []);
   return (

@@ -5,6 +5,7 @@ import { Link } from "wouter";
 import { api, unwrap } from "../../api/client";
 import { useCollections } from "../../api/queries";
 import type { CollectionView } from "../../api/shapes";
+import { useAttempt } from "../../parts/attempt";
 import { GuardedAction } from "../../parts/action";
 import { Empty, Loaded, ProblemNote } from "../../parts/states";
 import { Badge } from "../../parts/words";
@@ -34,20 +35,14 @@ export function DriftTab({ contract }: { contract: string }) {
 
 function Source({ view }: { view: CollectionView }) {
   const client = useQueryClient();
-  const [error, setError] = useState<unknown>(null);
-  const [isPending, setPending] = useState(false);
+  const { error, isPending, attempt } = useAttempt();
   const [looked, setLooked] = useState(false);
   const look = async () => {
-    setPending(true);
-    setError(null);
-    try {
+    await attempt(async () => {
       const path = { contract: view.contract, collection: view.collection };
       await unwrap(api.POST("/v1/collections/{contract}/{collection}/describe", { params: { path } }));
       setLooked(true);
-    } catch (caught) {
-      setError(caught);
-    }
-    setPending(false);
+    });
     await client.invalidateQueries({ queryKey: ["collections"] });
   };
   const hasDrift = view.drift.length > 0;

@@ -5,6 +5,7 @@ import { Link } from "wouter";
 import { api, unwrap } from "../../api/client";
 import { useKeptCalls, useServedVersions } from "../../api/queries";
 import type { KeptView } from "../../api/shapes";
+import { useAttempt } from "../../parts/attempt";
 import { GuardedAction } from "../../parts/action";
 import { Overlay } from "../../parts/overlay";
 import { Loaded, ProblemNote } from "../../parts/states";
@@ -93,22 +94,16 @@ function Pinned({ agents }: { agents: string[] }) {
 function MoveEnd({ kept, isNow, onClose }: MovedEnd & { onClose: () => void }) {
   const client = useQueryClient();
   const [lastDay, setLastDay] = useState(kept.sunset_ms == null ? "" : new Date(kept.sunset_ms - 1).toISOString().slice(0, 10));
-  const [error, setError] = useState<unknown>(null);
-  const [isPending, setPending] = useState(false);
+  const { error, isPending, attempt } = useAttempt();
   const name = `${kept.contract}@${kept.version}`;
   const move = async () => {
-    setPending(true);
-    setError(null);
-    try {
+    await attempt(async () => {
       const params = { path: { contract: kept.contract, major: majorOf(kept.version) } };
       const sunset = isNow ? "now" : lastDay || null;
       await unwrap(api.PUT("/v1/versions/{contract}/{major}", { params, body: { sunset } }));
       await client.invalidateQueries();
       onClose();
-    } catch (caught) {
-      setError(caught);
-      setPending(false);
-    }
+    });
   };
   return (
     <Overlay title={isNow ? `End ${name} now?` : `Change the last day of ${name}`} kind="dialog" isOpen onClose={onClose}>

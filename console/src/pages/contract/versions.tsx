@@ -5,6 +5,7 @@ import { api, unwrap } from "../../api/client";
 import { useDiff, useVersion } from "../../api/queries";
 import type { DiffReport, VersionView } from "../../api/shapes";
 import { setAddressValues, useAddressValue } from "../../location";
+import { useAttempt } from "../../parts/attempt";
 import { Action, GuardedAction } from "../../parts/action";
 import { ChoiceField } from "../../parts/fields";
 import { Overlay } from "../../parts/overlay";
@@ -122,24 +123,18 @@ function TextDifference({ name, from, to }: { name: string; from: string; to: st
 function RollBack({ detail, to, report }: { detail: TaggedContract; to: string; report: DiffReport }) {
   const client = useQueryClient();
   const [isOpen, setOpen] = useState(false);
-  const [error, setError] = useState<unknown>(null);
-  const [isPending, setPending] = useState(false);
+  const { error, setError, isPending, attempt } = useAttempt();
   const open = () => {
     setError(null);
     setOpen(true);
   };
   const goBack = async () => {
-    setPending(true);
-    setError(null);
-    try {
+    await attempt(async () => {
       const params = { path: { name: detail.name }, header: { "If-Match": detail.etag } };
       await unwrap(api.POST("/v1/contracts/{name}/rollback", { params, body: { to, fingerprint: report.fingerprint } }));
       setOpen(false);
       setAddressValues({ from: "", to: "" });
-    } catch (caught) {
-      setError(caught);
-    }
-    setPending(false);
+    });
     await client.invalidateQueries();
   };
   return (

@@ -4,6 +4,7 @@ import { useState } from "react";
 import { api, unwrap } from "../../api/client";
 import { useAccounts } from "../../api/queries";
 import type { AccountView } from "../../api/shapes";
+import { useAttempt } from "../../parts/attempt";
 import { Action, GuardedAction, RoleNote } from "../../parts/action";
 import { Overlay } from "../../parts/overlay";
 import { Loaded, ProblemNote } from "../../parts/states";
@@ -73,19 +74,13 @@ function AccountTable({ accounts, onEnd }: { accounts: AccountView[]; onEnd: (ac
 
 function Disconnect({ account, onClose }: { account: AccountView; onClose: () => void }) {
   const client = useQueryClient();
-  const [error, setError] = useState<unknown>(null);
-  const [isPending, setPending] = useState(false);
+  const { error, isPending, attempt } = useAttempt();
   const disconnect = async () => {
-    setPending(true);
-    setError(null);
-    try {
+    await attempt(async () => {
       const path = { name: account.upstream, number: account.number };
       await unwrap(api.DELETE("/v1/upstreams/{name}/accounts/{number}", { params: { path } }));
       onClose();
-    } catch (caught) {
-      setError(caught);
-      setPending(false);
-    }
+    });
     await client.invalidateQueries({ queryKey: ["accounts", account.upstream] });
   };
   return (

@@ -3,6 +3,7 @@ import { useState, type FormEvent } from "react";
 import { api, unwrap } from "../../api/client";
 import { useTools } from "../../api/queries";
 import type { PolicyCaseResult } from "../../api/shapes";
+import { useAttempt } from "../../parts/attempt";
 import { Action } from "../../parts/action";
 import { ChoiceField, FieldFrame, TextField } from "../../parts/fields";
 import { ProblemNote } from "../../parts/states";
@@ -33,24 +34,18 @@ export function PolicyCheck() {
   const [tool, setTool] = useState("");
   const [text, setText] = useState("{}");
   const [found, setFound] = useState<PolicyCaseResult | null>(null);
-  const [error, setError] = useState<unknown>(null);
-  const [isPending, setPending] = useState(false);
+  const { error, isPending, attempt } = useAttempt();
   const args = readArguments(text);
   const check = async (event: FormEvent) => {
     event.preventDefault();
     if (isPending || args === null) return;
-    setPending(true);
-    setError(null);
     setFound(null);
     const named = groups.split(",").map((group) => group.trim()).filter(Boolean);
-    try {
+    await attempt(async () => {
       const one = { [kind]: caller, groups: named, tool, args, expect: "allow" };
       const [first] = await unwrap(api.POST("/v1/policy/test", { body: { cases: [one as never] } }));
       setFound(first ?? null);
-    } catch (caught) {
-      setError(caught);
-    }
-    setPending(false);
+    });
   };
   return (
     <details className="stack tight">
