@@ -139,6 +139,11 @@ impl Modern {
             .clone()
     }
 
+    /// Returns the result of a call that must succeed.
+    pub async fn succeed(&self, tool: &str, arguments: Value) -> Value {
+        succeeded(tool, self.call(tool, arguments).await)
+    }
+
     /// Calls a tool as a caller that reads its log.
     pub async fn call_listening(&self, tool: &str, arguments: Value) -> Answer {
         let meta = json!({"io.modelcontextprotocol/logLevel": "debug"});
@@ -281,12 +286,23 @@ impl Legacy {
             .clone()
     }
 
+    /// Returns the result of a call that must succeed.
+    pub async fn succeed(&self, tool: &str, arguments: Value) -> Value {
+        succeeded(tool, self.call(tool, arguments).await)
+    }
+
     fn with_session(&self, request: RequestBuilder) -> RequestBuilder {
         match &self.session {
             Some(session) => request.header("mcp-session-id", session),
             None => request,
         }
     }
+}
+
+/// Returns a result that is no error.
+fn succeeded(tool: &str, result: Value) -> Value {
+    assert_eq!(result["isError"], false, "{tool}: {result}");
+    result
 }
 
 /// Makes a POST of a message.

@@ -27,8 +27,7 @@ fn serve_drafts(house: &House, tables: &[&str]) -> Gateway {
 
 /// Returns the records of a list.
 async fn records(client: &Modern, tool: &str) -> Value {
-    let listed = client.call(tool, json!({})).await;
-    assert_eq!(listed["isError"], false, "{tool}: {listed}");
+    let listed = client.succeed(tool, json!({})).await;
     listed["structuredContent"]["records"].clone()
 }
 
@@ -60,8 +59,7 @@ async fn pages(client: &Modern, tool: &str, order_by: Option<&str>, limit: u64) 
     }
     let mut walked = Vec::new();
     loop {
-        let listed = client.call(tool, arguments.clone()).await;
-        assert_eq!(listed["isError"], false, "{tool}: {listed}");
+        let listed = client.succeed(tool, arguments.clone()).await;
         let page = &listed["structuredContent"];
         walked.extend(page["records"].as_array().expect("records").clone());
         if page["next"].is_null() || walked.len() > 20 {
@@ -487,8 +485,7 @@ tools:
     // The session of a write is used again.
     for id in [2, 3] {
         let odd = json!({ "id": id, "grid": [["a", null]], "span": "-1 days +02:03:00" });
-        let added = client.call("add_odd", odd).await;
-        assert_eq!(added["isError"], false, "{added}");
+        client.succeed("add_odd", odd).await;
     }
     let row = |id: i32| json!({ "id": id, "span": "-1 days +02:03:00", "grid": [["a", null]], "at": null, "day": null, "n": null });
     let expected = json!([

@@ -160,8 +160,9 @@ async fn a_tool_that_only_traps_says_when_to_come_back() {
     ] {
         assert!(metrics.contains(line), "{line} is not in\n{metrics}");
     }
-    let neighbour = client.call("lookup_airport", json!({"iata": "OSL"})).await;
-    assert_eq!(neighbour["isError"], false, "{neighbour}");
+    client
+        .succeed("lookup_airport", json!({"iata": "OSL"}))
+        .await;
     house.write("plugins/misbehaving.wasm", build("2"));
     until_build(&client, "2").await;
 }
@@ -343,9 +344,8 @@ async fn swaps_under_load_fail_no_call() {
             tokio::spawn(async move {
                 while !stop.load(Ordering::SeqCst) {
                     let result = client
-                        .call("behave", json!({"behaviour": "slow", "amount": 300}))
+                        .succeed("behave", json!({"behaviour": "slow", "amount": 300}))
                         .await;
-                    assert_eq!(result["isError"], false, "{result}");
                     let build = result["structuredContent"]["build"]
                         .as_str()
                         .unwrap_or_default();
@@ -413,8 +413,9 @@ async fn only_files_of_the_folder_count() {
     std::os::unix::fs::symlink(&elsewhere, link).expect("a link");
     house.write("plugins/notes.txt", "not a plugin");
     let (gateway, client) = house.serve_client();
-    let neighbour = client.call("lookup_airport", json!({"iata": "OSL"})).await;
-    assert_eq!(neighbour["isError"], false, "{neighbour}");
+    client
+        .succeed("lookup_airport", json!({"iata": "OSL"}))
+        .await;
     assert!(
         !gateway.log().contains("\"plugin\":\"misbehaving\""),
         "{}",

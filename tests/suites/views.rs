@@ -602,9 +602,8 @@ async fn complaint_24_a_search_says_that_its_matches_are_weak() {
         ("play some jazz in the airport bar tonight", true),
     ] {
         let answer = view
-            .call("find_tools", json!({"query": query, "limit": 20}))
+            .succeed("find_tools", json!({"query": query, "limit": 20}))
             .await;
-        assert_eq!(answer["isError"], false, "{query}: {answer}");
         let tools = answer["structuredContent"]["tools"]
             .as_array()
             .expect("tools");

@@ -148,7 +148,7 @@ async fn a_restart_and_a_rollback_run_the_kept_build() {
     .await;
     drop(gateway);
     let (gateway, client) = house.serve_client();
-    assert_eq!(client.call("deploy", new.clone()).await["isError"], false);
+    client.succeed("deploy", new.clone()).await;
     let rollback = ["contracts", "rollback", "tools-js", "--to", "1.0.0"];
     let report = house.json(&rollback);
     let fingerprint = report["fingerprint"].as_str().expect("a fingerprint");

@@ -46,8 +46,9 @@ fn machine(server: &Postgres, first: Option<&Admin>) -> Machine {
 
 async fn build_of(machine: &Machine) -> Value {
     let client = Modern::new(machine.gateway.url());
-    let result = client.call("behave", json!({"behaviour": "behave"})).await;
-    assert_eq!(result["isError"], false, "{result}");
+    let result = client
+        .succeed("behave", json!({"behaviour": "behave"}))
+        .await;
     result["structuredContent"]["build"].clone()
 }
 

@@ -22,8 +22,7 @@ fn clients<const N: usize>(
 
 /// Returns the process that answers a caller, and which of its calls this is there.
 async fn counted(client: &Modern, server: &str) -> (u32, u32) {
-    let result = client.call(&format!("{server}_count"), json!({})).await;
-    assert_eq!(result["isError"], false, "{result}");
+    let result = client.succeed(&format!("{server}_count"), json!({})).await;
     let (process, count) = text(&result)
         .split_once(' ')
         .expect("a process and a count");
