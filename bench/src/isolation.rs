@@ -71,6 +71,8 @@ struct GuestImpact {
     guest: &'static str,
     alone_us: FigureSpread,
     beside_us: FigureSpread,
+    /// Calls of another gateway meanwhile: what it costs to share the cores.
+    apart_us: FigureSpread,
     /// The calls of the hostile guest meanwhile.
     hostile_calls: u64,
 }
@@ -88,7 +90,8 @@ pub(crate) fn measure(
 ) -> anyhow::Result<IsolationResults> {
     let bench = IsolationBench::start(place)?;
     let mut beside = Vec::new();
-    bench.load(effort)?;
+    bench.load(bench.shared(), effort)?;
+    bench.load(bench.apart(), effort)?;
     for (guest, behaviour) in HOSTILE {
         let provoke = || bench.hostile(behaviour, HOSTILE_CALLS);
         let measured = bench.beside(guest, effort, provoke)?;
@@ -120,6 +123,7 @@ pub(crate) fn measure(
 struct IsolationBench {
     house: WeirInstance,
     process: MeasuredProcess,
+    apart: ApartGateway,
     generator: PathBuf,
     /// The core of the generator, which the server uses too.
     load_core: String,
@@ -128,22 +132,41 @@ struct IsolationBench {
     hostile: BenchEndpoint,
 }
 
+/// A gateway in a process of its own, which nothing hostile reaches.
+struct ApartGateway {
+    process: MeasuredProcess,
+    door: BenchEndpoint,
+    /// The files of the gateway, which exist as long as this.
+    _house: WeirInstance,
+}
+
 impl IsolationBench {
     fn start(place: &BenchPaths) -> anyhow::Result<Self> {
         let house = WeirInstance::build(place, WeirBackend::WasmTenant, 1)?;
         house.plugin(&place.guest("misbehaving.wasm"), "misbehaving")?;
         house.contract("hostile.json", &contract())?;
-        Self::open(place, house)
+        Self::open(
+            place,
+            house,
+            WeirInstance::build(place, WeirBackend::WasmTenant, 1)?,
+        )
     }
 
-    /// Starts the gateway of a house, with a key for each of both.
-    fn open(place: &BenchPaths, house: WeirInstance) -> anyhow::Result<Self> {
+    /// Starts the gateway of a house, with a key for each of both callers, and another gateway apart from it.
+    fn open(place: &BenchPaths, house: WeirInstance, apart: WeirInstance) -> anyhow::Result<Self> {
         let (process, port) = house.start(&place.both_cores(), START_MAX)?;
         let (neighbour, hostile) = (house.door(port, "bench")?, house.door(port, "hostile")?);
         let (generator, load_core) = (place.binary("bench-load"), place.load_core.clone());
+        let (apart_process, apart_port) = apart.start(&place.both_cores(), START_MAX)?;
+        let apart = ApartGateway {
+            process: apart_process,
+            door: apart.door(apart_port, "bench")?,
+            _house: apart,
+        };
         Ok(Self {
             house,
             process,
+            apart,
             generator,
             load_core,
             neighbour,
@@ -157,33 +180,56 @@ impl IsolationBench {
         effort: &BenchEffort,
         provoke: impl Fn() -> HostileLoad,
     ) -> anyhow::Result<GuestImpact> {
-        let (mut alone, mut beside, mut hostile_calls) = (Vec::new(), Vec::new(), 0);
+        let (mut alone, mut beside, mut apart) = (Vec::new(), Vec::new(), Vec::new());
+        let mut hostile_calls = 0;
         for _ in 0..effort.rounds {
-            alone.push(self.load(effort)?);
+            alone.push(self.load(self.shared(), effort)?);
             let hostile = provoke();
-            let loaded = self.load(effort);
+            let loaded = self.load(self.shared(), effort);
             hostile_calls += hostile.stop();
             beside.push(loaded?);
+            let hostile = provoke();
+            let loaded = self.load(self.apart(), effort);
+            hostile.stop();
+            apart.push(loaded?);
         }
         Ok(GuestImpact {
             guest,
             alone_us: FigureSpread::from_values(alone),
             beside_us: FigureSpread::from_values(beside),
+            apart_us: FigureSpread::from_values(apart),
             hostile_calls,
         })
     }
 
-    /// Returns the 99th percentile of the neighbour's calls, in microseconds.
-    fn load(&self, effort: &BenchEffort) -> anyhow::Result<f64> {
-        Ok(self.ask(&BenchQuestion::lookup(), effort)?.p99_us)
-    }
-
-    /// Has the neighbour ask one question for a round.
-    fn ask(&self, question: &BenchQuestion, effort: &BenchEffort) -> anyhow::Result<LoadOutcome> {
-        let server = LoadedServer {
+    /// Returns the gateway that the hostile calls go to.
+    fn shared(&self) -> LoadedServer<'_> {
+        LoadedServer {
             process: &self.process,
             door: &self.neighbour,
-        };
+        }
+    }
+
+    /// Returns the other gateway.
+    fn apart(&self) -> LoadedServer<'_> {
+        LoadedServer {
+            process: &self.apart.process,
+            door: &self.apart.door,
+        }
+    }
+
+    /// Returns the 99th percentile of the neighbour's calls of a gateway, in microseconds.
+    fn load(&self, server: LoadedServer<'_>, effort: &BenchEffort) -> anyhow::Result<f64> {
+        Ok(self.ask(server, &BenchQuestion::lookup(), effort)?.p99_us)
+    }
+
+    /// Has the neighbour ask a gateway one question for a round.
+    fn ask(
+        &self,
+        server: LoadedServer<'_>,
+        question: &BenchQuestion,
+        effort: &BenchEffort,
+    ) -> anyhow::Result<LoadOutcome> {
         let target = LoadTarget {
             servers: &[server],
             generator: &self.generator,
@@ -311,6 +357,9 @@ const HOW: &str = "\
 on both cores of the machine, the generator on one of them: there is no third. Two plugins: a small honest one
 (`tests/guests/ticket`) and a hostile one (`tests/guests/misbehaving`), each with a key, and so a tenant, of its own. Another
 `weir serve`, likewise, for the hostile callers, and one for the servers.
+
+The hostile side runs on the same two cores. The column \"apart\" shows what that alone costs: the same honest calls at the same time,
+sent to another `weir serve` that nothing hostile reaches. \"of apart\" is what the shared process adds to it.
 ";
 
 impl BenchPart for IsolationResults {
@@ -394,6 +443,8 @@ fn others(what: &str, tries: &str, rows: &[GuestImpact], p99_max: f64) -> Table 
         "beside it: p99 µs",
         "of alone",
         "within the rule",
+        "apart: p99 µs",
+        "of apart",
         tries,
     ];
     table(&head, rows, |row| row.cells(p99_max))
@@ -414,6 +465,8 @@ impl GuestImpact {
             spread(self.beside_us),
             format!("{times:.2}"),
             within(times <= p99_max).to_owned(),
+            spread(self.apart_us),
+            format!("{:.2}", self.beside_us.median / self.apart_us.median),
             self.hostile_calls.to_string(),
         ]
     }

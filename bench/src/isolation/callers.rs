@@ -93,7 +93,8 @@ pub(super) fn measure(
     house.config(&format!(
         "[upstreams.{SERVER}]\ncommand = {command:?}\nfirst = \"publish\"\nchanges = \"compatible\"\n"
     ))?;
-    let bench = IsolationBench::open(place, house)?;
+    let apart = WeirInstance::build(place, WeirBackend::WasmTenant, 1)?;
+    let bench = IsolationBench::open(place, house, apart)?;
     let doors = AttackedDoors::open(&bench)?;
     let began = Instant::now();
     while call("good").ask(&bench.hostile, None).is_err() {
@@ -102,7 +103,8 @@ pub(super) fn measure(
         }
         thread::sleep(Duration::from_millis(20));
     }
-    bench.load(effort)?;
+    bench.load(bench.shared(), effort)?;
+    bench.load(bench.apart(), effort)?;
     let mut all = Vec::new();
     for (name, attack) in ATTACKS {
         let measured = bench.beside(name, effort, || attack.begin(&doors))?;

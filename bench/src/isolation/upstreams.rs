@@ -19,7 +19,7 @@ use super::{HOSTILE_CALLS, HostileLoad, IsolationBench, RATE};
 use crate::{
     measure::{BenchEffort, FigureSpread},
     place::BenchPaths,
-    pressure::LoadOutcome,
+    pressure::{LoadOutcome, LoadedServer},
     process::START_MAX,
     report::{Table, table, within},
     weir::WeirInstance,
@@ -107,6 +107,8 @@ pub(super) struct UpstreamImpact {
     behaviour: &'static str,
     alone: [FigureSpread; 2],
     beside: [FigureSpread; 2],
+    /// The 99th percentile meanwhile of another gateway, which has nine servers of its own.
+    apart: FigureSpread,
     /// Calls, looks or edits meanwhile.
     poked: u64,
     /// Resident memory of the gateway alone, without its children.
@@ -122,7 +124,8 @@ pub(super) fn measure(
     let bench = UpstreamBench::start(place)?;
     // The first calls open the sessions.
     for at in 0..HEALTHY {
-        bench.load(at, effort)?;
+        bench.load(bench.gateway.shared(), at, effort)?;
+        bench.load(bench.gateway.apart(), at, effort)?;
     }
     let mut all = Vec::new();
     for (name, words, poked) in BEHAVIOURS {
@@ -147,7 +150,10 @@ struct UpstreamBench {
 
 impl UpstreamBench {
     fn start(place: &BenchPaths) -> anyhow::Result<Self> {
-        let house = WeirInstance::empty(place, "weir")?;
+        let (house, apart) = (
+            WeirInstance::empty(place, "weir")?,
+            WeirInstance::empty(place, "weir")?,
+        );
         let program = place.binary("bench-rmcp");
         let entry = |at| {
             format!(
@@ -157,6 +163,7 @@ impl UpstreamBench {
         };
         let healthy: String = (0..HEALTHY).map(entry).collect();
         house.config(&healthy)?;
+        apart.config(&healthy)?;
         let python = place.peer("bench-python").join("bin/python");
         let script = place.repository.join("tests/upstreams/hostile.py");
         let hostile = [python, script].map(|path| path.display().to_string());
@@ -164,7 +171,7 @@ impl UpstreamBench {
             .prefix("weir-bench-")
             .tempdir_in(&place.scratch)?;
         fs::write(folder.path().join(FILE), "Says hello.")?;
-        let gateway = IsolationBench::open(place, house)?;
+        let gateway = IsolationBench::open(place, house, apart)?;
         let admin = gateway.house.admin()?;
         let bench = Self {
             gateway,
@@ -175,7 +182,10 @@ impl UpstreamBench {
         };
         for at in 0..HEALTHY {
             bench.until("a healthy server answers", || {
-                healthy_call(at).ask(&bench.gateway.neighbour, None).is_ok()
+                let doors = [&bench.gateway.neighbour, &bench.gateway.apart.door];
+                doors
+                    .iter()
+                    .all(|door| healthy_call(at).ask(door, None).is_ok())
             })?;
         }
         Ok(bench)
@@ -188,18 +198,23 @@ impl UpstreamBench {
         poked: HostileAction,
         effort: &BenchEffort,
     ) -> anyhow::Result<UpstreamImpact> {
-        let (mut alone, mut beside, mut pokes) = (Vec::new(), Vec::new(), 0);
+        let (mut alone, mut beside, mut apart) = (Vec::new(), Vec::new(), Vec::new());
+        let mut pokes = 0;
         let (mut memory, mut told) = ([0; 2], String::new());
         for round in 0..effort.rounds {
-            alone.push(self.load(round, effort)?);
+            alone.push(self.load(self.gateway.shared(), round, effort)?);
             if round == 0 {
                 memory[0] = self.gateway.process.own_memory();
             }
             self.with_hostile(words, poked)?;
             let poking = self.poke(poked)?;
-            let loaded = self.load(round, effort);
+            let loaded = self.load(self.gateway.shared(), round, effort);
             pokes += poking.stop();
             beside.push(loaded?);
+            let poking = self.poke(poked)?;
+            let loaded = self.load(self.gateway.apart(), round, effort);
+            poking.stop();
+            apart.push(loaded?);
             told = self.describe_state()?;
             self.without_hostile()?;
         }
@@ -215,15 +230,22 @@ impl UpstreamBench {
             behaviour,
             alone: spreads(&alone),
             beside: spreads(&beside),
+            apart: spreads(&apart)[1],
             poked: pokes,
             memory,
             told,
         })
     }
 
-    /// Loads one of the healthy servers.
-    fn load(&self, round: usize, effort: &BenchEffort) -> anyhow::Result<LoadOutcome> {
-        self.gateway.ask(&healthy_call(round % HEALTHY), effort)
+    /// Loads one of the healthy servers of a gateway.
+    fn load(
+        &self,
+        server: LoadedServer<'_>,
+        round: usize,
+        effort: &BenchEffort,
+    ) -> anyhow::Result<LoadOutcome> {
+        self.gateway
+            .ask(server, &healthy_call(round % HEALTHY), effort)
     }
 
     /// Puts the hostile server beside the others, and waits until its tools are there or its failure is reported.
@@ -399,6 +421,8 @@ pub(super) fn impacts(all: &[UpstreamImpact]) -> Table {
         "beside it: p99 µs",
         "of alone",
         "within the rule",
+        "apart: p99 µs",
+        "of apart",
         "provoked",
         "memory MiB, before and after",
         "what is told of it",
@@ -425,6 +449,8 @@ impl UpstreamImpact {
             spread(beside),
             format!("{times:.2}"),
             within(times <= P99_MAX).to_owned(),
+            spread(self.apart),
+            format!("{:.2}", beside.median / self.apart.median),
             self.poked.to_string(),
             format!("{} → {}", mib(self.memory[0]), mib(self.memory[1])),
             self.told.clone(),
