@@ -28,10 +28,7 @@ pub async fn serve(port: u16, router: Router) -> std::io::Result<()> {
 }
 
 /// Serves MCP by rmcp at `/mcp`, with plain JSON and without sessions.
-pub async fn serve_mcp(
-    port: u16,
-    server: impl ServerHandler + Clone + Send + Sync,
-) -> std::io::Result<()> {
+pub async fn serve_mcp(port: u16, server: impl ServerHandler + Clone) -> std::io::Result<()> {
     let config = StreamableHttpServerConfig::default()
         .with_legacy_session_mode(false)
         .with_json_response(true);

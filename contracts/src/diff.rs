@@ -16,7 +16,9 @@ mod tool;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use weir_schema::{
-    compare::{self, SchemaChange, SchemaRule, WitnessProver, digest, normal::NormalSchema, weight},
+    compare::{
+        self, SchemaChange, SchemaRule, WitnessProver, digest, normal::NormalSchema, weight,
+    },
     dialect,
     keyword::SCHEMA,
     schema::without_default_dialect,

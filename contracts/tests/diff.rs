@@ -1103,8 +1103,11 @@ fn recursion_is_followed_and_other_documents_are_undecided() {
     assert!(diff.breaking);
 }
 
-/// A recursive schema whose definitions are `(name, rules of its value, names of its members that are others)`.
-fn recursive(definitions: &[(&str, Value, &[(&str, &str)])]) -> Value {
+/// A definition: its name, the rules of its value, and its members with the definitions that they lead to.
+type SchemaDefinition<'a> = (&'a str, Value, &'a [(&'a str, &'a str)]);
+
+/// Returns a recursive schema.
+fn recursive(definitions: &[SchemaDefinition<'_>]) -> Value {
     let reference = |name: &str| json!({ "$ref": format!("#/$defs/{name}") });
     let mut schema = json!({ "type": "object", "properties": {}, "$defs": {} });
     schema["properties"]["a"] = reference(definitions[0].0);
@@ -1195,7 +1198,7 @@ fn rings_of_definitions_are_compared_up_to_a_bound() {
         let next: Vec<[(&str, &str); 1]> = (0..length)
             .map(|at| [("next", names[(at + 1) % length].as_str())])
             .collect();
-        let definitions: Vec<(&str, Value, &[(&str, &str)])> = (0..length)
+        let definitions: Vec<SchemaDefinition<'_>> = (0..length)
             .map(|at| (names[at].as_str(), json!({}), &next[at][..]))
             .collect();
         recursive(&definitions)

@@ -298,10 +298,7 @@ fn pages_work_in_a_browser() {
     let gateway = house.serve();
     let caller = house.key(&["--agent", "caller"]);
     let admin = Admin::of(&house);
-    let key = |role: &str| {
-        let key = house.succeed(&["admins", "create", "--name", role, "--role", role]);
-        key
-    };
+    let key = |role: &str| house.succeed(&["admins", "create", "--name", role, "--role", role]);
     let empty = House::new();
     let (_first_gateway, first) = empty.serve_without_config();
     let given = empty.path().join("given.json");

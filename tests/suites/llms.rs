@@ -86,17 +86,19 @@ async fn each_endpoint_has_its_tools_in_words_the_same_each_time() {
     );
 
     let url = gateway.url();
-    let printed = |words: &[&str]| {
-        let out = house.succeed(words);
-        out
-    };
-    assert_eq!(printed(&["tools", "llms", "--url", &url]), all.trim_end());
     assert_eq!(
-        printed(&["tools", "llms", "--url", &gateway.contract_url("tools-js")]),
+        house.succeed(&["tools", "llms", "--url", &url]),
+        all.trim_end()
+    );
+    assert_eq!(
+        house.succeed(&["tools", "llms", "--url", &gateway.contract_url("tools-js")]),
         one.trim_end()
     );
-    assert_eq!(printed(&["tools", "llms"]), all.trim_end());
-    assert_eq!(printed(&["tools", "llms", "tools-js"]), one.trim_end());
+    assert_eq!(house.succeed(&["tools", "llms"]), all.trim_end());
+    assert_eq!(
+        house.succeed(&["tools", "llms", "tools-js"]),
+        one.trim_end()
+    );
     drop(gateway);
     let again = house.serve();
     assert_eq!(

@@ -50,7 +50,7 @@ async fn look(client: &Modern, task: &str) -> Value {
         .clone()
 }
 
-async fn until(client: &Modern, task: &str, status: &str) -> Value {
+async fn reach(client: &Modern, task: &str, status: &str) -> Value {
     let began = Instant::now();
     loop {
         let seen = look(client, task).await;
@@ -124,7 +124,7 @@ async fn a_question_is_answered_in_the_task_and_the_result_has_its_receipt() {
     let gateway = house.serve();
     let client = Modern::able(gateway.url(), knows_tasks());
     let task = begun(&client, "confirm_delete", json!({ "filename": "a.txt" })).await;
-    let asked = until(&client, &task, "input_required").await;
+    let asked = reach(&client, &task, "input_required").await;
     assert_eq!(
         asked["inputRequests"]["confirm"]["method"], "elicitation/create",
         "{asked}"
@@ -139,7 +139,7 @@ async fn a_question_is_answered_in_the_task_and_the_result_has_its_receipt() {
         )
         .await;
     assert_eq!(answer.result()["resultType"], "complete");
-    let ended = until(&client, &task, "completed").await;
+    let ended = reach(&client, &task, "completed").await;
     assert_eq!(ended["result"]["isError"], false, "{ended}");
     assert!(
         ended["result"]["content"][0]["text"]
@@ -168,7 +168,7 @@ async fn who_listens_for_a_task_is_told_of_each_status_and_nobody_else_is() {
     let [ann, bob] = keys.map(|key| Modern::with_key(gateway.url(), &key).saying(knows_tasks()));
     let slow = begun(&ann, "slow_compute", json!({ "seconds": 30 })).await;
     let asks = begun(&ann, "confirm_delete", json!({ "filename": "a.txt" })).await;
-    until(&ann, &asks, "input_required").await;
+    reach(&ann, &asks, "input_required").await;
     let filter = json!({ "notifications": { "taskIds": [asks, slow, slow, "0".repeat(32)], "toolsListChanged": true } });
     let mut events = Events::open(ann.request("subscriptions/listen", filter.clone())).await;
     let accepted = events.next(WAIT).await.expect("it is acknowledged");
@@ -337,7 +337,7 @@ async fn tasks_of_other_servers_are_waited_for_and_are_our_own_to_callers() {
     );
     let able = Modern::able(gateway.url(), knows_tasks());
     let task = begun(&able, "everything_simulate-research-query", topic).await;
-    let ended = until(&able, &task, "completed").await;
+    let ended = reach(&able, &task, "completed").await;
     assert_eq!(ended["result"]["isError"], false, "{ended}");
 
     let waited = plain
@@ -347,7 +347,7 @@ async fn tasks_of_other_servers_are_waited_for_and_are_our_own_to_callers() {
     let refused = plain.call("failing_job", json!({})).await;
     assert_eq!(refused["isError"], true, "{refused}");
     let task = begun(&able, "confirm_delete", json!({ "filename": "b.txt" })).await;
-    let asked = until(&able, &task, "input_required").await;
+    let asked = reach(&able, &task, "input_required").await;
     let (key, _) = asked["inputRequests"]
         .as_object()
         .and_then(|asked| asked.iter().next())
@@ -358,7 +358,7 @@ async fn tasks_of_other_servers_are_waited_for_and_are_our_own_to_callers() {
         json!({ "taskId": task, "inputResponses": answers }),
     )
     .await;
-    let ended = until(&able, &task, "completed").await;
+    let ended = reach(&able, &task, "completed").await;
     assert!(
         ended["result"]["content"][0]["text"]
             .as_str()
@@ -374,7 +374,7 @@ async fn tasks_of_other_servers_are_waited_for_and_are_our_own_to_callers() {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     able.ask("tasks/cancel", json!({ "taskId": task })).await;
-    until(&able, &task, "cancelled").await;
+    reach(&able, &task, "cancelled").await;
     let began = Instant::now();
     while running(&inner).await {
         assert!(

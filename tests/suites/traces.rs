@@ -410,7 +410,7 @@ async fn what_waits_for_a_silent_collector_is_bounded() {
                     let refused = client.ask("tools/call", json!({ "name": "nothing" })).await;
                     assert!(refused.reply()["error"].is_object(), "{refused:?}");
                 }
-                let answered = client.succeed("list_items", json!({})).await;
+                client.succeed("list_items", json!({})).await;
             })
         })
         .collect();

@@ -42,16 +42,11 @@ fn house() -> House {
 /// Serves the first version, with keys for two agents of which the first is pinned to it.
 fn begin(house: &House) -> (Gateway, String, String) {
     let gateway = house.serve();
-    run(house, &["contracts", "submit", "airports.yaml"]);
+    house.succeed(&["contracts", "submit", "airports.yaml"]);
     let keys = ["ann", "bob"].map(|agent| house.key(&["--agent", agent]));
-    run(house, &["keys", "pin", "ann", "airports@1"]);
+    house.succeed(&["keys", "pin", "ann", "airports@1"]);
     let [ann, bob] = keys;
     (gateway, ann, bob)
-}
-
-fn run(house: &House, words: &[&str]) -> String {
-    let out = house.succeed(words);
-    out
 }
 
 /// Submits a breaking change and publishes it with these words.
@@ -162,7 +157,7 @@ async fn a_pinned_agent_goes_on_through_a_rename() {
     let (_, trail, _) = house.run(&["audit", "export", "--format", "jsonl"]);
     let of_ann = |line: &&str| line.contains("\"ann\"") && line.contains("airports@1.0.0");
     assert!(trail.lines().any(|line| of_ann(&line)), "{trail}");
-    run(&house, &["keys", "unpin", "ann", "airports"]);
+    house.succeed(&["keys", "unpin", "ann", "airports"]);
     assert_eq!(version(&ann).await, "airports@2.0.0");
 }
 
@@ -223,7 +218,7 @@ async fn a_version_ends_on_its_last_day() {
         code != 0 && err.contains("version 1 of `airports` is not served: there is 2.0.0"),
         "{err}"
     );
-    run(&house, &["keys", "pin", "ann", "airports@2"]);
+    house.succeed(&["keys", "pin", "ann", "airports@2"]);
     assert_eq!(version(&client).await, "airports@2.0.0");
 }
 
@@ -238,17 +233,17 @@ async fn an_operator_moves_the_last_day() {
         (&["--at", "2099-12-31"][..], json!("2100-01-01T00:00:00Z")),
         (&["--never"][..], Value::Null),
     ] {
-        run(&house, &[&words[..], more].concat());
+        house.succeed(&[&words[..], more].concat());
         let (tools, _) = ann.list().await;
         assert_eq!(tools.len(), 3);
         assert_eq!(tools[0]["_meta"]["dev.weir/sunset"], sunset);
     }
     for past in ["now", "2020-01-01"] {
-        run(&house, &[&words[..], &["--at", past]].concat());
+        house.succeed(&[&words[..], &["--at", past]].concat());
         let gone = ann.call("lookup_airport", json!({"iata": "OSL"})).await;
         assert_eq!(code(&gone), "version_gone", "{past}: {gone}");
         assert_eq!(version(&ann).await, "");
-        run(&house, &[&words[..], &["--never"]].concat());
+        house.succeed(&[&words[..], &["--never"]].concat());
         assert_eq!(version(&ann).await, "airports@1.0.0");
     }
     let (code, _, err) = house.run(&["contracts", "sunset", "airports@5", "--never"]);
@@ -389,28 +384,22 @@ async fn a_rollback_and_further_changes_leave_pinned_agents_alone() {
     let report = house.json(&["contracts", "rollback", "airports", "--to", "1.0.0"]);
     let fingerprint = report["fingerprint"].as_str().expect("a report");
     let back = ["contracts", "rollback", "airports", "--to", "1.0.0"];
-    run(
-        &house,
-        &[&back[..], &["--fingerprint", fingerprint]].concat(),
-    );
+    house.succeed(&[&back[..], &["--fingerprint", fingerprint]].concat());
     for client in [&ann, &bob] {
         assert_eq!(version(client).await, "airports@1.0.0");
     }
     let report = house.json(&["contracts", "rollback", "airports", "--to", "2.0.0"]);
     let fingerprint = report["fingerprint"].as_str().expect("a report");
     let forth = ["contracts", "rollback", "airports", "--to", "2.0.0"];
-    run(
-        &house,
-        &[&forth[..], &["--fingerprint", fingerprint]].concat(),
-    );
+    house.succeed(&[&forth[..], &["--fingerprint", fingerprint]].concat());
     assert_eq!(version(&ann).await, "airports@1.0.0");
     assert_eq!(version(&bob).await, "airports@2.0.0");
     let wider = narrower().replace("max: 9000", "max: 12000");
     house.write("wider.yaml", wider);
-    run(&house, &["contracts", "submit", "wider.yaml"]);
+    house.succeed(&["contracts", "submit", "wider.yaml"]);
     assert_eq!(version(&ann).await, "airports@1.0.0");
     assert_eq!(version(&bob).await, "airports@2.1.0");
-    run(&house, &["contracts", "lock", "wider.yaml"]);
+    house.succeed(&["contracts", "lock", "wider.yaml"]);
     let lock = std::fs::read_to_string(house.path().join("airports.lock.json")).expect("a lock");
     let lock: Value = serde_json::from_str(&lock).expect("JSON");
     assert_eq!(lock["contract"]["version"], "2.1.0", "the live version");

@@ -283,13 +283,13 @@ impl SqlReader<'_> {
         (count, behind): (u64, &str),
     ) -> Result<Option<String>, Error> {
         let places = &self.selected.remembered;
-        let values = read_order_values(by, last, places, &self.collection.zone)?;
+        let values = order_values(by, last, places, &self.collection.zone)?;
         let mut each = by.iter().zip(&values);
         if !self.only_fitting && each.any(|(column, value)| column.is_unfit(value)) {
             return Ok(None);
         }
         let following = following
-            .map(|row| read_order_values(by, row, places, &self.collection.zone))
+            .map(|row| order_values(by, row, places, &self.collection.zone))
             .transpose()?;
         let is_repeated = following.is_some_and(|following| following == values);
         let is_counted = is_repeated || is_counted(last, by, places, &values, self.dialect);

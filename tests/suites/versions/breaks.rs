@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use weir_tests::{House, Modern};
 
-use super::{begin, code, house, publish, run};
+use super::{begin, code, house, publish};
 use crate::sample;
 
 /// The names of the elevation in each version: the argument and the column. None gives another away.
@@ -64,10 +64,7 @@ fn go_back(house: &House, to: &str) {
     let words = ["contracts", "rollback", "airports", "--to", to];
     let report = house.json(&words);
     let fingerprint = report["fingerprint"].as_str().expect("a report");
-    run(
-        house,
-        &[&words[..], &["--fingerprint", fingerprint]].concat(),
-    );
+    house.succeed(&[&words[..], &["--fingerprint", fingerprint]].concat());
 }
 
 #[tokio::test]

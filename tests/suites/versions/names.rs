@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use weir_tests::{House, Modern, until};
 
-use super::{begin, code, house, publish, rename, run, version};
+use super::{begin, code, house, publish, rename, version};
 use crate::sample;
 
 /// The contract with another name for its first tool.
@@ -55,9 +55,9 @@ async fn the_names_of_a_kept_version_are_taken_until_it_ends() {
     );
 
     let sunset = ["contracts", "sunset", "airports@1"];
-    run(&house, &[&sunset[..], &["--at", "2020-01-01"]].concat());
+    house.succeed(&[&sunset[..], &["--at", "2020-01-01"]].concat());
     assert_eq!(code(&lookup().await), "version_gone");
-    run(&house, &["contracts", "submit", "other.yaml"]);
+    house.succeed(&["contracts", "submit", "other.yaml"]);
     // The tool of the other contract answers those too who are pinned to the version that has ended.
     assert_eq!(code(&lookup().await), "none");
     assert_eq!(version(&ann).await, "places@1.0.0");
@@ -132,7 +132,7 @@ async fn a_tool_under_its_old_name_takes_from_the_same_rate_and_is_recorded_as_h
     let (gateway, ann, bob) = begin(&house);
     let narrow = ["--agent", "eve", "--tool", "list_airports"];
     let eve = house.key(&narrow);
-    run(&house, &["keys", "pin", "eve", "airports@1"]);
+    house.succeed(&["keys", "pin", "eve", "airports@1"]);
     let limited = renamed_tool().replacen(
         "verb: lookup",
         "verb: lookup\n    limits: { rate: 2/min }",
@@ -145,7 +145,7 @@ async fn a_tool_under_its_old_name_takes_from_the_same_rate_and_is_recorded_as_h
         let result = ann.call("lookup_airport", iata.clone()).await;
         assert_eq!(code(&result), wanted, "{result}");
     }
-    run(&house, &["keys", "unpin", "ann", "airports"]);
+    house.succeed(&["keys", "unpin", "ann", "airports"]);
     let result = ann.call("find_airport", iata.clone()).await;
     assert_eq!(
         code(&result),
@@ -194,10 +194,7 @@ async fn a_retired_contract_takes_its_versions_with_it() {
     let report = house.json(&["contracts", "retire", "airports"]);
     let draft = report["draft"].as_str().expect("a draft");
     let fingerprint = report["fingerprint"].as_str().expect("a draft");
-    run(
-        &house,
-        &["contracts", "publish", draft, "--fingerprint", fingerprint],
-    );
+    house.succeed(&["contracts", "publish", draft, "--fingerprint", fingerprint]);
     let held = house.json(&["contracts", "submit", "renamed.yaml"]);
     assert_ne!(held["verdict"], "refused", "{held}");
     let shown = house.json(&["contracts", "show", "airports"]);
@@ -229,10 +226,7 @@ async fn four_versions_are_kept_and_one_that_ended_makes_room() {
         code != 0 && err.contains("4 versions of it are kept already: end one of them first"),
         "{err}"
     );
-    run(
-        &house,
-        &["contracts", "sunset", "airports@2", "--at", "2020-01-01"],
-    );
+    house.succeed(&["contracts", "sunset", "airports@2", "--at", "2020-01-01"]);
     keep(&house, "lower.yaml", lower(4000));
     assert_eq!(majors(), ["1.0.0", "3.0.0", "4.0.0", "5.0.0"]);
 }

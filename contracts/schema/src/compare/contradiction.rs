@@ -17,6 +17,7 @@ use crate::{
     name,
     reference::{pointed, stated_in},
     validate::{PatternLengths, takes_no_text, validator},
+    walk,
 };
 
 /// Schemas that are looked at for one document.
@@ -85,8 +86,7 @@ impl<'s> SchemaPart<'s> {
     }
 
     fn list(&self, keyword: &str) -> &'s [Value] {
-        let list = self.members.get(keyword).and_then(Value::as_array);
-        list.map_or(&[], Vec::as_slice)
+        walk::elements(self.members.get(keyword))
     }
 
     /// Returns `true` if the schema says more of its values than their list and their type, and refers to nothing outside.
@@ -174,8 +174,8 @@ impl<'s> ContradictionSearch<'s> {
                 let pointer = reference.strip_prefix('#').unwrap_or_default();
                 open.push((target, percent_decoded(pointer)));
             }
-            let all = members.get(ALL_OF).and_then(Value::as_array);
-            for (index, schema) in all.into_iter().flatten().enumerate().rev() {
+            let all = walk::elements(members.get(ALL_OF));
+            for (index, schema) in all.iter().enumerate().rev() {
                 open.push((schema, below(&place, &[ALL_OF, &index.to_string()])));
             }
             parts.push(SchemaPart {

@@ -159,10 +159,8 @@ fn first_section(format: &str) -> (FormatSection<'_>, Option<&str>) {
                 section.note_kind(SectionKind::Date);
             }
             // A placeholder of a digit, or the first letter of `General`. Seconds have such digits behind them.
-            '0' | '#' | '?' | 'g' | 'G' => {
-                if section.kind == SectionKind::Words {
-                    section.kind = SectionKind::Number;
-                }
+            '0' | '#' | '?' | 'g' | 'G' if section.kind == SectionKind::Words => {
+                section.kind = SectionKind::Number;
             }
             _ => {}
         }
