@@ -699,7 +699,37 @@ fn parts_of_uncommon_forms_are_read() {
     for to_bytes in [u16::to_le_bytes, u16::to_be_bytes] {
         let workbook = changed_archive(&plain, |part| encoded(part, to_bytes));
         assert_eq!(read("x.xlsx", &workbook).expect("UTF-16"), expected);
+        // Some leave the mark out.
+        let workbook = changed_archive(&plain, |part| encoded(part, to_bytes)[2..].to_vec());
+        assert_eq!(read("x.xlsx", &workbook).expect("UTF-16"), expected);
     }
+}
+
+/// Excel lists macros of its first versions as sheets, which have no part: the workbook was refused.
+#[test]
+fn sheets_without_a_part_are_left_out() {
+    let text = |text: &str| format!(r#"<c t="inlineStr"><is><t>{text}</t></is></c>"#);
+    let row = |cells: [&str; 2]| format!("<row>{}</row>", cells.map(text).concat());
+    let rows = row(["id", "name"]) + &row(["a", "b"]);
+    let workbook = workbook(&[rows.clone(), rows]);
+    let macros = concat!(
+        r#"<sheet name="Module > 1" sheetId="8" state="veryHidden" r:id=""/>"#,
+        r#"<sheet name="Sheets" sheetId="9"></sheet>"#
+    );
+    let change = |part: &str| {
+        let part = part.replacen(
+            r#"<sheet name="S2""#,
+            &format!(r#"{macros}<sheet name="S2""#),
+            1,
+        );
+        part.replace("</sheets>", &format!("{macros}</sheets>"))
+            .into_bytes()
+    };
+    let (_, records) = read("x.xlsx", &changed_archive(&workbook, change)).expect("a table");
+    assert_eq!(records, r#"[{"id":"a","name":"b"}]"#);
+    let parts = SheetAdapter::describe(&settings("x.xlsx")).unwrap().parts;
+    let names: Vec<&str> = parts.iter().map(|part| part.name.as_str()).collect();
+    assert_eq!(names, ["S1", "S2"]);
 }
 
 /// Pictures and shapes that are anchored to a cell are within it, and their words were read as words of the cell.

@@ -1,5 +1,6 @@
-//! An XLSX workbook whose parts have the forms that calamine reads. Programs for phones write parts in UTF-16, and LibreOffice gives
-//! a sheet that is used up to its last column a `dimension` without columns: calamine refuses both.
+//! An XLSX workbook whose parts have the forms that calamine reads. Programs for phones write parts in UTF-16, LibreOffice gives
+//! a sheet that is used up to its last column a `dimension` without columns, and Excel lists macros of its first versions as sheets
+//! without a part: calamine refuses all three.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -81,11 +82,18 @@ fn changed_parts(
         };
         let mut content = Vec::new();
         let is_markup = name.ends_with(".xml") || name.ends_with(".rels");
-        let mut head = part.by_ref().take(HEAD_BYTES);
+        let head_max = match name.ends_with("workbook.xml") {
+            true => CHANGED_BYTES_MAX as u64,
+            false => HEAD_BYTES,
+        };
+        let mut head = part.by_ref().take(head_max);
         if !is_markup || head.read_to_end(&mut content).is_err() {
             continue;
         }
-        if !is_utf_16(&content) && odd_dimension(&content).is_none() {
+        let has_other_form = is_utf_16(&content)
+            || odd_dimension(&content).is_some()
+            || !lost_sheets(&content).is_empty();
+        if !has_other_form {
             continue;
         }
         let mut rest = part.take((CHANGED_BYTES_MAX - total) as u64 + 1);
@@ -103,7 +111,7 @@ fn changed_parts(
     Ok(changed)
 }
 
-/// Returns a part in UTF-8, with a `dimension` that is a range.
+/// Returns a part in UTF-8, with a `dimension` that is a range, and without sheets that have no part.
 fn tidied_part(content: Vec<u8>) -> Vec<u8> {
     let mut content = match is_utf_16(&content) {
         true => decoded_utf_16(&content),
@@ -113,25 +121,33 @@ fn tidied_part(content: Vec<u8>) -> Vec<u8> {
         // The cells say where they are, and nothing is taken from the range.
         drop(content.splice(place, *b"dimension ref=\"A1\""));
     }
+    for entry in lost_sheets(&content).into_iter().rev() {
+        drop(content.drain(entry));
+    }
     content
 }
 
+/// Returns `true` for UTF-16 with its mark, or without one where a tag begins.
 fn is_utf_16(content: &[u8]) -> bool {
-    matches!(content, [0xff, 0xfe, ..] | [0xfe, 0xff, ..])
+    matches!(
+        content,
+        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] | [b'<', 0, ..] | [0, b'<', ..]
+    )
 }
 
 /// Returns the text of a part in UTF-16 without its declaration, which names the encoding.
 fn decoded_utf_16(content: &[u8]) -> Vec<u8> {
     let from_bytes = match content {
-        [0xff, ..] => u16::from_le_bytes,
+        [0xff | b'<', ..] => u16::from_le_bytes,
         _ => u16::from_be_bytes,
     };
-    let pairs = content.chunks_exact(2).skip(1);
+    let pairs = content.chunks_exact(2);
     let units: Vec<u16> = pairs.map(|pair| from_bytes([pair[0], pair[1]])).collect();
     let text = String::from_utf16_lossy(&units);
+    let text = text.trim_start_matches('\u{feff}');
     let declared = text.strip_prefix("<?xml");
     let behind = declared.and_then(|declared| declared.split_once("?>"));
-    behind.map_or(text.as_str(), |(_, behind)| behind).into()
+    behind.map_or(text, |(_, behind)| behind).into()
 }
 
 /// Finds the name and the attributes of a sheet's `dimension` that is no range of cells. It is a hint for programs.
@@ -149,15 +165,62 @@ fn odd_dimension(content: &[u8]) -> Option<Range<usize>> {
     }
     let end = at + memchr(b'>', &head[at..])?;
     let tag = head[at..end].strip_suffix(b"/").unwrap_or(&head[at..end]);
-    match range_of(tag).is_some_and(is_range) {
+    match value_of(tag, b"ref=").is_some_and(is_range) {
         true => None,
         false => Some(at..at + tag.len()),
     }
 }
 
-/// Returns the value of the attribute `ref`.
-fn range_of(tag: &[u8]) -> Option<&[u8]> {
-    let value = &tag[memmem::find(tag, b"ref=")? + 4..];
+/// Finds the entries of sheets that have no part.
+fn lost_sheets(content: &[u8]) -> Vec<Range<usize>> {
+    let mut lost = Vec::new();
+    let Some(list) = memmem::find(content, b"sheets>") else {
+        return lost;
+    };
+    let mut at = list;
+    while let Some(begin) = memchr(b'<', &content[at..]).map(|begin| at + begin)
+        && let Some(end) = tag_end(content, begin)
+    {
+        let tag = &content[begin..end];
+        if tag.starts_with(b"</") && tag.ends_with(b"sheets>") {
+            break;
+        }
+        at = end;
+        let has_part = value_of(tag, b":id=").is_some_and(|id| !id.is_empty());
+        if is_sheet(tag) && !has_part {
+            if !tag.ends_with(b"/>") {
+                at = memchr(b'>', &content[end..]).map_or(content.len(), |more| end + more + 1);
+            }
+            lost.push(begin..at);
+        }
+    }
+    lost
+}
+
+/// Returns the place behind a tag. An attribute may have the sign that ends one.
+fn tag_end(content: &[u8], begin: usize) -> Option<usize> {
+    let mut quote = None;
+    for (at, byte) in content.iter().enumerate().skip(begin) {
+        match (quote, *byte) {
+            (None, b'>') => return Some(at + 1),
+            (None, b'"' | b'\'') => quote = Some(*byte),
+            (Some(open), byte) if open == byte => quote = None,
+            _ => {}
+        }
+    }
+    None
+}
+
+/// Returns `true` for the tag of a sheet in the list of them, with a prefix or without.
+fn is_sheet(tag: &[u8]) -> bool {
+    let is_name = |byte: &u8| !matches!(byte, b' ' | b'\t' | b'\r' | b'\n' | b'/' | b'>');
+    let name = tag[1..].split(|byte| !is_name(byte)).next();
+    name.is_some_and(|name| name == b"sheet" || name.ends_with(b":sheet"))
+}
+
+/// Returns the value of an attribute, which is named with its sign `=`.
+fn value_of<'t>(tag: &'t [u8], name: &[u8]) -> Option<&'t [u8]> {
+    let value = &tag[memmem::find(tag, name)? + name.len()..];
     let (quote, value) = value.split_first()?;
     Some(&value[..memchr(*quote, value)?])
 }
