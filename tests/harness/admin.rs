@@ -55,4 +55,11 @@ impl Admin {
             serde_json::from_str(&response.text().await.expect("text")).unwrap_or_default(),
         )
     }
+
+    /// Returns the JSON of an answer that must be OK.
+    pub async fn succeed(&self, method: &str, path: &str, body: impl Into<reqwest::Body>) -> Value {
+        let (status, answer) = self.ask(method, path, body).await;
+        assert_eq!(status, 200, "{method} {path}: {answer}");
+        answer
+    }
 }

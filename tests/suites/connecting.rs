@@ -18,8 +18,7 @@ async fn a_key_shows_its_use_over_restarts() {
         ann.call("lookup_airport", json!({"iata": iata})).await;
     }
     let used = async |admin: &Admin| {
-        let (status, keys) = admin.ask("GET", "/v1/keys", "").await;
-        assert_eq!(status, 200, "{keys}");
+        let keys = admin.succeed("GET", "/v1/keys", "").await;
         let of = |agent: &str| {
             let keys = keys.as_array().expect("keys").iter();
             let key = keys
@@ -39,10 +38,7 @@ async fn a_key_shows_its_use_over_restarts() {
     // A trial in its name is no use of its key.
     let admin = Admin::of(&house);
     let trial = json!({"tool": "lookup_airport", "arguments": {"iata": "OSL"}, "agent": "ann"});
-    assert_eq!(
-        admin.ask("POST", "/v1/calls", trial.to_string()).await.0,
-        200
-    );
+    admin.succeed("POST", "/v1/calls", trial.to_string()).await;
     assert_eq!(used(&admin).await.0, (json!(2), last.clone()));
 
     gateway.signal("TERM");
@@ -320,8 +316,7 @@ async fn a_file_that_is_served_has_the_console_too() {
     let admin = Admin::of(&house);
     let page = http().get(&admin.url).send().await.expect("an answer");
     assert_eq!(page.headers()["content-type"], "text/html; charset=utf-8");
-    let (status, tools) = admin.ask("GET", "/v1/tools", "").await;
-    assert_eq!(status, 200, "{tools}");
+    let tools = admin.succeed("GET", "/v1/tools", "").await;
     assert!(
         tools["tools"]
             .as_array()
@@ -330,10 +325,7 @@ async fn a_file_that_is_served_has_the_console_too() {
     );
     let name = tools["tools"][0]["name"].as_str().expect("a name");
     let trial = json!({"tool": name, "arguments": {}, "dry_run": true});
-    assert_eq!(
-        admin.ask("POST", "/v1/calls", trial.to_string()).await.0,
-        200
-    );
+    admin.succeed("POST", "/v1/calls", trial.to_string()).await;
     // It is open to this machine: a key would close it, and every other file with this state.
     let (status, refused) = admin
         .ask("POST", "/v1/keys", json!({"agent": "a"}).to_string())

@@ -7,9 +7,7 @@ use crate::sample;
 
 async fn preview(admin: &Admin, source: &str) -> Value {
     let body = json!({ "source": source }).to_string();
-    let (status, preview) = admin.ask("POST", "/v1/contracts/preview", body).await;
-    assert_eq!(status, 200, "{preview}");
-    preview
+    admin.succeed("POST", "/v1/contracts/preview", body).await
 }
 
 fn places(preview: &Value) -> Vec<&str> {
@@ -177,8 +175,9 @@ async fn the_catalogue_lists_tools_with_their_cost_and_as_an_agent_sees_them() {
 
     let _ann = house.key(&["--agent", "ann", "--tool", "lookup_airport"]);
     let names = async |query: &str| {
-        let (status, page) = admin.ask("GET", &format!("/v1/tools?{query}"), "").await;
-        assert_eq!(status, 200, "{page}");
+        let page = admin
+            .succeed("GET", &format!("/v1/tools?{query}"), "")
+            .await;
         let tools = page["tools"].as_array().expect("tools").clone();
         tools
             .into_iter()

@@ -168,8 +168,9 @@ async fn a_key_holds_by_plain_http_and_beside_an_approval() {
     let path = format!("/v1/approvals/{id}");
     let (_, plan) = admin.ask("GET", &path, "").await;
     let body = json!({ "fingerprint": plan["fingerprint"] }).to_string();
-    let (status, answer) = admin.ask("POST", &format!("{path}/approve"), body).await;
-    assert_eq!(status, 200, "{answer}");
+    admin
+        .succeed("POST", &format!("{path}/approve"), body)
+        .await;
     let done = create(&ann, "approved_order", "desk", "k2").await;
     assert_eq!(done["isError"], false, "{done}");
     let again = create(&ann, "approved_order", "desk", "k2").await;
@@ -193,8 +194,9 @@ async fn a_key_is_of_one_contract() {
     house.succeed(&[&retire[..], &["--fingerprint", fingerprint]].concat());
     let source = ORDERS.replace("contract: orders", "contract: sales");
     let source = json!({ "source": source }).to_string();
-    let (status, submitted) = Admin::of(&house).ask("POST", "/v1/contracts", source).await;
-    assert_eq!(status, 200, "{submitted}");
+    Admin::of(&house)
+        .succeed("POST", "/v1/contracts", source)
+        .await;
     let other = create(&ann, "create_order", "lamp", "k1").await;
     assert_eq!(other["isError"], false, "{other}");
     assert_eq!(other["_meta"].get("dev.weir/replayed"), None, "{other}");
@@ -271,8 +273,9 @@ async fn of_two_nodes_at_once_one_makes_the_write() {
     let (house, one) = node(&server);
     let (_other, two) = node(&server);
     let source = json!({ "source": ORDERS }).to_string();
-    let (status, submitted) = Admin::of(&house).ask("POST", "/v1/contracts", source).await;
-    assert_eq!(status, 200, "{submitted}");
+    Admin::of(&house)
+        .succeed("POST", "/v1/contracts", source)
+        .await;
     let key = house.key(&["--agent", "ann"]);
     let clients = [&one, &two].map(|gateway| Modern::with_key(gateway.url(), &key));
     for round in 0..10 {
@@ -300,8 +303,9 @@ async fn a_caller_that_left_finds_the_result_of_its_write() {
     );
     let (house, gateway) = node(&server);
     let source = json!({ "source": ORDERS }).to_string();
-    let (status, submitted) = Admin::of(&house).ask("POST", "/v1/contracts", source).await;
-    assert_eq!(status, 200, "{submitted}");
+    Admin::of(&house)
+        .succeed("POST", "/v1/contracts", source)
+        .await;
     let key = house.key(&["--agent", "ann"]);
     let ann = Modern::with_key(gateway.url(), &key);
     // The caller goes once its order is being made.

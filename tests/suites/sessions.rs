@@ -69,8 +69,7 @@ async fn a_session_is_its_admin_keys_and_ends_with_it() {
     assert_eq!(session.ask("GET", "/v1/admins", "").await.0, 403);
     let changed = sample::CONTRACT.replace("contract: airports", "contract: others\nprefix: other");
     let body = json!({"source": changed}).to_string();
-    let (status, submitted) = session.ask("POST", "/v1/contracts", body).await;
-    assert_eq!(status, 200, "{submitted}");
+    session.succeed("POST", "/v1/contracts", body).await;
     let (_, records) = operator
         .ask("GET", "/v1/audit?kind=admin&limit=1", "")
         .await;
@@ -118,8 +117,7 @@ async fn an_operator_sees_the_open_sessions_and_ends_one() {
     assert_eq!(left.ask("DELETE", "/v1/session", "").await.0, 204);
     make_link(&editor).await;
 
-    let (status, listed) = own.ask("GET", "/v1/sessions", "").await;
-    assert_eq!(status, 200, "{listed}");
+    let listed = own.succeed("GET", "/v1/sessions", "").await;
     let listed = listed.as_array().expect("a list");
     assert_eq!(
         listed.len(),
@@ -176,8 +174,7 @@ async fn idle_sessions_take_no_place_in_a_list_that_is_bounded() {
         FROM sessions, number WHERE kind = 'session'";
     assert_eq!(state.execute(add, [hour_ms]).expect("added"), 1_100);
     let list = async || {
-        let (status, listed) = own.ask("GET", "/v1/sessions", "").await;
-        assert_eq!(status, 200, "{listed}");
+        let listed = own.succeed("GET", "/v1/sessions", "").await;
         listed.as_array().expect("a list").clone()
     };
     let listed = list().await;

@@ -62,6 +62,11 @@ async fn post(admin: &Admin, path: &str, body: Value) -> (u16, Value) {
     admin.ask("POST", path, body.to_string()).await
 }
 
+/// Returns what a POST that must be OK is answered.
+async fn posted(admin: &Admin, path: &str, body: Value) -> Value {
+    admin.succeed("POST", path, body.to_string()).await
+}
+
 #[tokio::test]
 async fn connections_are_listed_checked_and_browsed() {
     let house = house();
@@ -71,8 +76,7 @@ async fn connections_are_listed_checked_and_browsed() {
     let viewer = make_editor(&operator, "viewer").await;
     let editor = make_editor(&operator, "editor").await;
 
-    let (status, listed) = viewer.ask("GET", "/v1/connections", "").await;
-    assert_eq!(status, 200, "{listed}");
+    let listed = viewer.succeed("GET", "/v1/connections", "").await;
     let data = listed
         .as_array()
         .expect("a list")
@@ -108,8 +112,7 @@ async fn connections_are_listed_checked_and_browsed() {
     );
 
     let names = async |path: &str| {
-        let (status, page) = editor.ask("GET", path, "").await;
-        assert_eq!(status, 200, "{page}");
+        let page = editor.succeed("GET", path, "").await;
         let sources = page["sources"].as_array().expect("a list").clone();
         let name = |source: &Value| source["name"].as_str().expect("a name").to_owned();
         let names: Vec<String> = sources.iter().map(name).collect();
@@ -182,8 +185,7 @@ async fn a_source_becomes_a_contract_and_secrets_stay_in_it() {
         assert_eq!(post(&editor, &path, twice).await.0, 422, "{path}");
     }
 
-    let (status, described) = post(&editor, "/v1/sources/describe", people.clone()).await;
-    assert_eq!(status, 200, "{described}");
+    let described = posted(&editor, "/v1/sources/describe", people.clone()).await;
     assert_eq!(
         (&described["adapter"], &described["settings"]),
         (
@@ -196,8 +198,7 @@ async fn a_source_becomes_a_contract_and_secrets_stay_in_it() {
         "{described}"
     );
 
-    let (status, shown) = post(&editor, "/v1/sources/rows", people.clone()).await;
-    assert_eq!(status, 200, "{shown}");
+    let shown = posted(&editor, "/v1/sources/rows", people.clone()).await;
     assert_eq!(shown["masked"], json!(["api_token"]), "{shown}");
     assert_eq!(shown["rows"][0]["api_token"], "***");
     assert_eq!(
@@ -215,8 +216,7 @@ async fn a_source_becomes_a_contract_and_secrets_stay_in_it() {
     let many = json!({"connection": "data", "source": "people/people.csv", "limit": 21});
     assert_eq!(post(&editor, "/v1/sources/rows", many).await.0, 422);
     let tickets = json!({"connection": "db", "source": "tickets"});
-    let (status, shown) = post(&editor, "/v1/sources/rows", tickets.clone()).await;
-    assert_eq!(status, 200, "{shown}");
+    let shown = posted(&editor, "/v1/sources/rows", tickets.clone()).await;
     assert_eq!(
         shown["rows"],
         json!([{"id": 1, "title": "one", "secret_note": "***"},
@@ -231,13 +231,11 @@ async fn a_source_becomes_a_contract_and_secrets_stay_in_it() {
 
     // The draft is a valid contract, and names no secret among its choices.
     for source in [people, tickets] {
-        let (status, drafted) = post(&editor, "/v1/sources/draft", source).await;
-        assert_eq!(status, 200, "{drafted}");
+        let drafted = posted(&editor, "/v1/sources/draft", source).await;
         let text = drafted["source"].as_str().expect("a text");
         assert!(!text.contains("tok-1") && !text.contains("psst"), "{text}");
         assert_eq!(drafted["writes"], false, "{drafted}");
-        let (status, submitted) = post(&editor, "/v1/contracts", json!({"source": text})).await;
-        assert_eq!(status, 200, "{submitted}");
+        posted(&editor, "/v1/contracts", json!({"source": text})).await;
     }
     let (_, records) = operator
         .ask("GET", "/v1/audit?kind=admin&limit=1000", "")
@@ -299,8 +297,7 @@ async fn tables_of_postgresql_are_those_that_can_be_read() {
     ));
     let _gateway = house.serve();
     let admin = Admin::of(&house);
-    let (status, page) = admin.ask("GET", "/v1/connections/db/sources", "").await;
-    assert_eq!(status, 200, "{page}");
+    let page = admin.succeed("GET", "/v1/connections/db/sources", "").await;
     assert_eq!(
         page["sources"],
         json!([{"name": "hidden", "kind": "table"}, {"name": "people", "kind": "table"}, {"name": "shop.open", "kind": "view"}])
@@ -315,8 +312,7 @@ async fn tables_of_postgresql_are_those_that_can_be_read() {
     let (_, checked) = admin.ask("POST", "/v1/connections/db/check", "").await;
     assert_eq!(checked["ok"], true, "{checked}");
     let body = json!({"connection": "db", "source": "shop.open"});
-    let (status, described) = post(&admin, "/v1/sources/describe", body).await;
-    assert_eq!(status, 200, "{described}");
+    posted(&admin, "/v1/sources/describe", body).await;
     drop(database);
     let (_, checked) = admin.ask("POST", "/v1/connections/db/check", "").await;
     assert_eq!(
@@ -343,8 +339,7 @@ async fn tables_of_mariadb_are_listed_drafted_and_served() {
     let admin = Admin::of(&house);
     let (_, checked) = admin.ask("POST", "/v1/connections/db/check", "").await;
     assert_eq!(checked["ok"], true, "{checked}");
-    let (status, page) = admin.ask("GET", "/v1/connections/db/sources", "").await;
-    assert_eq!(status, 200, "{page}");
+    let page = admin.succeed("GET", "/v1/connections/db/sources", "").await;
     assert_eq!(
         page["sources"],
         json!([{"name": "named", "kind": "view"}, {"name": "people", "kind": "table"}])
@@ -357,11 +352,9 @@ async fn tables_of_mariadb_are_listed_drafted_and_served() {
         described["shape"]["fields"][1]["description"], "How they are called",
         "{described}"
     );
-    let (status, drafted) = post(&admin, "/v1/sources/draft", source).await;
-    assert_eq!(status, 200, "{drafted}");
+    let drafted = posted(&admin, "/v1/sources/draft", source).await;
     let text = drafted["source"].as_str().expect("a text");
-    let (status, submitted) = post(&admin, "/v1/contracts", json!({"source": text})).await;
-    assert_eq!(status, 200, "{submitted}");
+    posted(&admin, "/v1/contracts", json!({"source": text})).await;
 }
 
 /// What a draft guesses of dates and choices is in words for a person who drops a file into the console.
@@ -376,8 +369,7 @@ async fn a_draft_says_in_words_how_dates_and_choices_can_be_read() {
     let house = house().file("data/bills.csv", format!("id,sent,status\n{rows}"));
     let _gateway = house.serve();
     let source = json!({"connection": "data", "source": "bills.csv"});
-    let (status, drafted) = post(&Admin::of(&house), "/v1/sources/draft", source).await;
-    assert_eq!(status, 200, "{drafted}");
+    let drafted = posted(&Admin::of(&house), "/v1/sources/draft", source).await;
     let notes = drafted["notes"].to_string();
     for words in [
         "dates such as 31/12/2026 (day, month, year)",
@@ -529,8 +521,7 @@ async fn an_empty_folder_takes_a_file_and_serves_a_tool_of_it() {
         .send();
     assert!(put.await.expect("an answer").status().is_success());
     let source = json!({"connection": "files", "source": "rooms.csv"}).to_string();
-    let (status, drafted) = admin.ask("POST", "/v1/sources/draft", source).await;
-    assert_eq!(status, 200, "{drafted}");
+    let drafted = admin.succeed("POST", "/v1/sources/draft", source).await;
     let contract = json!({"source": drafted["source"]}).to_string();
     let (status, submitted) = admin.ask("POST", "/v1/contracts", contract).await;
     assert_eq!(

@@ -79,8 +79,7 @@ async fn a_build_that_is_uploaded_to_one_node_serves_at_all_and_a_broken_one_at_
     let one = machine(&server, None);
     let two = machine(&server, Some(&one.admin));
     let body = json!({"source": GUEST_CONTRACT}).to_string();
-    let (status, published) = one.admin.ask("POST", "/v1/contracts", body).await;
-    assert_eq!(status, 200, "{published}");
+    one.admin.succeed("POST", "/v1/contracts", body).await;
     for node in [&one, &two] {
         assert_eq!(build_of(node).await, "1");
     }
@@ -123,8 +122,7 @@ async fn a_build_that_is_uploaded_to_one_node_serves_at_all_and_a_broken_one_at_
         assert_eq!(load.await.expect("it ends"), Vec::<Value>::new());
     }
 
-    let (status, removed) = two.admin.ask("DELETE", path, "").await;
-    assert_eq!(status, 200, "{removed}");
+    let removed = two.admin.succeed("DELETE", path, "").await;
     for node in [&one, &two, &three] {
         let file = node.house.path().join("plugins/misbehaving.wasm");
         until("the file is removed", async || !file.exists()).await;
@@ -138,8 +136,7 @@ async fn what_is_put_into_a_folder_by_hand_later_stays_at_the_next_start() {
     let one = machine(&server, None);
     let two = machine(&server, Some(&one.admin));
     let path = "/v1/plugins/misbehaving";
-    let (status, uploaded) = one.admin.ask("PUT", path, build("2")).await;
-    assert_eq!(status, 200, "{uploaded}");
+    let uploaded = one.admin.succeed("PUT", path, build("2")).await;
     let Machine { house, gateway, .. } = two;
     drop(gateway);
     house.write("plugins/misbehaving.wasm", build("4"));
