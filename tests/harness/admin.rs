@@ -3,7 +3,7 @@
 use reqwest::{Method, RequestBuilder};
 use serde_json::Value;
 
-use crate::{House, http};
+use crate::{House, answer_to, http};
 
 #[derive(Clone)]
 pub struct Admin {
@@ -43,12 +43,7 @@ impl Admin {
         path: &str,
         body: impl Into<reqwest::Body>,
     ) -> (u16, Value) {
-        let response = self
-            .request(method, path)
-            .body(body)
-            .send()
-            .await
-            .expect("an answer");
+        let response = answer_to(self.request(method, path).body(body)).await;
         let status = response.status().as_u16();
         (
             status,

@@ -7,7 +7,7 @@ use std::sync::{
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use futures::StreamExt;
-use reqwest::{RequestBuilder, StatusCode, header::HeaderMap};
+use reqwest::{RequestBuilder, Response, StatusCode, header::HeaderMap};
 use serde_json::{Value, json};
 
 use crate::schema;
@@ -415,6 +415,11 @@ fn header_value(name: &str) -> String {
         return name.to_owned();
     }
     format!("=?base64?{}?=", STANDARD.encode(name))
+}
+
+/// Sends a request that must be answered, whatever the answer is.
+pub async fn answer_to(request: RequestBuilder) -> Response {
+    request.send().await.expect("an answer")
 }
 
 /// Returns a plain HTTP client, for what no MCP client would send. It trusts no certificate: tests speak to this machine, and

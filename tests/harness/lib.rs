@@ -25,7 +25,7 @@ pub mod wait;
 pub mod web;
 
 pub use admin::Admin;
-pub use client::{Answer, Events, Legacy, Modern, http};
+pub use client::{Answer, Events, Legacy, Modern, answer_to, http};
 pub use cluster::Cluster;
 pub use gateway::{Gateway, House, SERVE, read_output, weir};
 pub use mariadb::MariadbServer;

@@ -16,8 +16,8 @@ use std::{
 
 use serde_json::{Value, json};
 use weir_tests::{
-    Admin, Gateway, House, Modern, SERVE, foreign, http, place, read_output, strangers::hostile,
-    until, weir,
+    Admin, Gateway, House, Modern, SERVE, answer_to, foreign, http, place, read_output,
+    strangers::hostile, until, weir,
 };
 
 use crate::{built_in, plugins, sample};
@@ -538,7 +538,7 @@ async fn a_configuration_that_is_gone_is_not_taken_over() {
     gateway.signal("HUP");
     gateway.wait_for_log("configuration refused: weir.toml: cannot be read");
     let keyless = Modern::new(gateway.url()).request("tools/list", json!({}));
-    let answer = keyless.send().await.expect("an answer");
+    let answer = answer_to(keyless).await;
     assert_eq!(answer.status().as_u16(), 401);
 }
 
@@ -607,7 +607,7 @@ async fn a_configuration_is_taken_over_or_refused() {
         let request = client
             .request("tools/list", json!({}))
             .header("host", "weir.example");
-        request.send().await.expect("an answer").status().as_u16()
+        answer_to(request).await.status().as_u16()
     };
     let create = async |iata: &str| {
         let airport = json!({"iata": iata, "name": "x", "country": "NO"});
@@ -838,12 +838,12 @@ async fn a_retry_is_answered_as_the_first_time() {
             .post(url)
             .bearer_auth(&admin.key)
             .header("idempotency-key", "k1");
-        let response = request
-            .header("content-type", "application/json")
-            .body(body)
-            .send()
-            .await
-            .expect("an answer");
+        let response = answer_to(
+            request
+                .header("content-type", "application/json")
+                .body(body),
+        )
+        .await;
         (
             response.status().as_u16(),
             response.headers().contains_key("idempotent-replayed"),
@@ -867,7 +867,7 @@ async fn a_retry_is_answered_as_the_first_time() {
         .header("idempotency-key", "k1")
         .header("content-type", "application/json")
         .body("{}");
-    let refused = stranger.send().await.expect("an answer");
+    let refused = answer_to(stranger).await;
     assert_eq!(refused.status(), 400, "who signs in needs no admin key");
     let refused = refused.text().await.expect("text");
     assert!(
@@ -889,7 +889,7 @@ async fn an_answer_is_kept_for_retries_once_the_state_can_be_changed_again() {
             .post(format!("{}{path}", admin.url))
             .bearer_auth(&admin.key)
             .header("idempotency-key", key);
-        let response = request.send().await.expect("an answer");
+        let response = answer_to(request).await;
         let is_replayed = response.headers().contains_key("idempotent-replayed");
         (response.status().as_u16(), is_replayed)
     };
@@ -917,7 +917,7 @@ async fn a_refused_request_leaves_no_answer_behind() {
             .bearer_auth(key)
             .header("idempotency-key", format!("k{number}"))
             .header("content-type", "application/json");
-        let response = request.body("{}").send().await.expect("an answer");
+        let response = answer_to(request.body("{}")).await;
         assert!(
             !response.headers().contains_key("idempotent-replayed"),
             "{path}"
@@ -949,11 +949,7 @@ async fn a_refused_request_leaves_no_answer_behind() {
 async fn only_the_refused_are_recorded_as_refused() {
     let (_house, _gateway, admin) = serve_sample();
     for open in ["/healthz", "/readyz", "/metrics", "/openapi.json"] {
-        let response = http()
-            .get(format!("{}{open}", admin.url))
-            .send()
-            .await
-            .expect("an answer");
+        let response = answer_to(http().get(format!("{}{open}", admin.url))).await;
         assert_eq!(response.status(), 200, "{open}");
     }
     let refusals = async || {
@@ -967,7 +963,7 @@ async fn only_the_refused_are_recorded_as_refused() {
         (http().post(&retire), 2),
         (http().post(&retire).header("idempotency-key", "k1"), 3),
     ] {
-        assert_eq!(request.send().await.expect("an answer").status(), 401);
+        assert_eq!(answer_to(request).await.status(), 401);
         assert_eq!(refusals().await, in_all);
     }
 }
@@ -1210,11 +1206,7 @@ async fn two_retries_at_the_same_moment_run_once() {
             let request = admin
                 .request("POST", "/v1/calls")
                 .header("idempotency-key", format!("k{number}"));
-            let response = request
-                .body(call.to_string())
-                .send()
-                .await
-                .expect("an answer");
+            let response = answer_to(request.body(call.to_string())).await;
             (
                 response.status().as_u16(),
                 response.text().await.expect("text"),

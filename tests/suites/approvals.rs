@@ -4,7 +4,7 @@ pub(crate) mod offers;
 mod people;
 
 use serde_json::{Value, json};
-use weir_tests::{Admin, Gateway, House, Legacy, Modern, Postgres, http, until};
+use weir_tests::{Admin, Gateway, House, Legacy, Modern, Postgres, answer_to, http, until};
 
 use crate::repeated::ORDERS;
 
@@ -387,7 +387,7 @@ async fn each_way_to_call_says_that_a_person_is_needed() {
         .bearer_auth(&key)
         .header("content-type", "application/json")
         .body(arguments.to_string());
-    let answer = rest.send().await.expect("an answer");
+    let answer = answer_to(rest).await;
     assert_eq!(answer.status(), 403);
     let problem: Value = serde_json::from_str(&answer.text().await.expect("a text")).expect("JSON");
     assert_eq!(

@@ -14,7 +14,7 @@ use std::{
 use reqwest::{Client, StatusCode, header, redirect::Policy};
 use serde_json::{Value, json};
 use weir_tests::{
-    Admin, Gateway, House, Legacy, Modern,
+    Admin, Gateway, House, Legacy, Modern, answer_to,
     client::{choose_tls, http, send},
     foreign,
     upstream::{Running, free_port, wait_for_port},
@@ -119,7 +119,7 @@ impl Browser {
                 .header(header::HOST, &host)
                 .header(header::COOKIE, cookies)
                 .header("x-user", self.user);
-            let answer = request.send().await.expect("an answer");
+            let answer = answer_to(request).await;
             for cookie in answer.headers().get_all(header::SET_COOKIE) {
                 let cookie = cookie
                     .to_str()

@@ -3,7 +3,7 @@
 use std::{net::TcpListener, process::Command};
 
 use serde_json::{Value, json};
-use weir_tests::{Admin, Gateway, House, Modern, http, place, read_output, upstream};
+use weir_tests::{Admin, Gateway, House, Modern, answer_to, http, place, read_output, upstream};
 
 use crate::sample;
 
@@ -314,7 +314,7 @@ async fn a_file_that_is_served_has_the_console_too() {
         &plugins,
     ]));
     let admin = Admin::of(&house);
-    let page = http().get(&admin.url).send().await.expect("an answer");
+    let page = answer_to(http().get(&admin.url)).await;
     assert_eq!(page.headers()["content-type"], "text/html; charset=utf-8");
     let tools = admin.succeed("GET", "/v1/tools", "").await;
     assert!(

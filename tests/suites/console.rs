@@ -3,7 +3,7 @@
 use std::{fs, process::Command, time::Duration};
 
 use serde_json::{Value, json};
-use weir_tests::{Admin, House, foreign, http, place, upstream};
+use weir_tests::{Admin, House, answer_to, foreign, http, place, upstream};
 
 use crate::{oauth::Issuer, sample};
 
@@ -61,7 +61,7 @@ async fn files_are_served_without_a_key_under_a_strict_policy() {
     let admin = Admin::of(&house);
     let get = |path: &str| http().get(format!("{}{path}", admin.url));
 
-    let page = get("/").send().await.expect("an answer");
+    let page = answer_to(get("/")).await;
     assert_eq!(page.status(), 200);
     let headers = page.headers().clone();
     assert_eq!(headers["content-security-policy"], POLICY);
@@ -69,13 +69,10 @@ async fn files_are_served_without_a_key_under_a_strict_policy() {
     assert_eq!(headers["cache-control"], "no-cache");
     let page = page.text().await.expect("text");
     assert!(!page.contains("<style") && !page.contains("http"), "{page}");
-    let known = get("/")
-        .header("if-none-match", &headers["etag"])
-        .send()
-        .await;
-    assert_eq!(known.expect("an answer").status(), 304);
+    let known = answer_to(get("/").header("if-none-match", &headers["etag"])).await;
+    assert_eq!(known.status(), 304);
 
-    let plain = get(script(&page)).send().await.expect("an answer");
+    let plain = answer_to(get(script(&page))).await;
     assert_eq!(
         plain.headers()["content-type"],
         "text/javascript; charset=utf-8"
@@ -86,20 +83,12 @@ async fn files_are_served_without_a_key_under_a_strict_policy() {
     );
     let plain_tag = plain.headers()["etag"].clone();
     let plain = plain.bytes().await.expect("bytes").len();
-    let small = get(script(&page))
-        .header("accept-encoding", "gzip, br;q=0.5")
-        .send()
-        .await
-        .expect("an answer");
+    let small = answer_to(get(script(&page)).header("accept-encoding", "gzip, br;q=0.5")).await;
     assert_eq!(small.headers()["content-encoding"], "br");
     assert_eq!(small.headers()["vary"], "Accept-Encoding");
     assert_ne!(small.headers()["etag"], plain_tag);
     assert!(small.bytes().await.expect("bytes").len() * 2 < plain);
-    let refused = get(script(&page))
-        .header("accept-encoding", "br;q=0")
-        .send()
-        .await
-        .expect("an answer");
+    let refused = answer_to(get(script(&page)).header("accept-encoding", "br;q=0")).await;
     assert!(!refused.headers().contains_key("content-encoding"));
 
     for path in [
@@ -108,19 +97,15 @@ async fn files_are_served_without_a_key_under_a_strict_policy() {
         "/index.html",
         "/console",
     ] {
-        assert_eq!(
-            get(path).send().await.expect("an answer").status(),
-            404,
-            "{path}"
-        );
+        assert_eq!(answer_to(get(path)).await.status(), 404, "{path}");
     }
     for path in ["/", script(&page)] {
-        let foreign = get(path).header("host", "rebound.example").send().await;
-        assert_eq!(foreign.expect("an answer").status(), 403, "{path}");
-        let posted = http().post(format!("{}{path}", admin.url)).send().await;
-        assert_eq!(posted.expect("an answer").status(), 405, "{path}");
+        let foreign = answer_to(get(path).header("host", "rebound.example")).await;
+        assert_eq!(foreign.status(), 403, "{path}");
+        let posted = answer_to(http().post(format!("{}{path}", admin.url))).await;
+        assert_eq!(posted.status(), 405, "{path}");
     }
-    let config = get("/v1/config").send().await.expect("an answer");
+    let config = answer_to(get("/v1/config")).await;
     assert_eq!(config.status(), 401);
 }
 
@@ -267,7 +252,7 @@ async fn the_demo_prints_a_link_to_the_page() {
         .find(|line| line.contains("/#link="))
         .and_then(|link| link.split_once("/#link="))
         .unwrap_or_else(|| panic!("no link: {printed}"));
-    let page = http().get(address).send().await.expect("an answer");
+    let page = answer_to(http().get(address)).await;
     assert_eq!(page.status(), 200);
     assert!(page.text().await.expect("text").contains("/assets/"));
     let admin = Admin {

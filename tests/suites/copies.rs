@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use tokio::sync::Semaphore;
 use weir_tests::{
-    Gateway, House, Modern, SERVE, http, read_output, until,
+    Gateway, House, Modern, SERVE, answer_to, http, read_output, until,
     upstream::{BucketServer, free_port},
 };
 
@@ -93,8 +93,8 @@ async fn what_a_bucket_missed_while_it_was_away_is_copied_when_it_is_back() {
     assert!(metric(&gateway, "weir_audit_unshipped_bytes").await > 0.0);
 
     let _bucket = BucketServer::start(port);
-    let made = http().put(format!("{endpoint}/trail")).send().await;
-    assert!(made.expect("an answer").status().is_success());
+    let made = answer_to(http().put(format!("{endpoint}/trail"))).await;
+    assert!(made.status().is_success());
     until("everything is copied", async || {
         metric(&gateway, "weir_audit_unshipped_bytes").await == 0.0
     })

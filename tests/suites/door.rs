@@ -10,7 +10,7 @@ use tokio::{
     net::TcpStream,
 };
 use weir_tests::{
-    Admin, Events, Gateway, Legacy, Modern,
+    Admin, Events, Gateway, Legacy, Modern, answer_to,
     client::{http, send},
     strangers::hostile,
     within,
@@ -179,7 +179,7 @@ async fn a_call_over_the_rate_is_refused_as_a_result_or_by_its_head() {
         let request = request
             .header("content-type", "application/json")
             .body(body);
-        let response = request.send().await.expect("an answer");
+        let response = answer_to(request).await;
         assert_eq!(response.status(), 429, "{length}");
         assert!(response.headers().contains_key("retry-after"), "{length}");
         let problem: Value = response.json().await.expect("JSON");
@@ -289,7 +289,7 @@ async fn a_large_answer_comes_whole_by_each_door_and_is_recorded() {
         .bearer_auth(&key)
         .header("content-type", "application/json")
         .body(json!({"mib": 3}).to_string());
-    let response = request.send().await.expect("an answer");
+    let response = answer_to(request).await;
     assert_eq!(response.status(), 200);
     let answer: Value = response.json().await.expect("JSON");
     let is_whole = answer["content"][0]["text"] == *whole;
@@ -425,7 +425,7 @@ async fn the_admin_api_checks_host_and_origin_on_every_route() {
             ("origin", "null"),
         ] {
             let request = admin.request(method, path).header(name, value);
-            let response = request.send().await.expect("an answer");
+            let response = answer_to(request).await;
             let shown = format!("{method} {path} {name}: {value}");
             assert_eq!(response.status(), 403, "{shown}");
             let media = response.headers()["content-type"]
@@ -447,13 +447,13 @@ async fn the_admin_api_checks_host_and_origin_on_every_route() {
     ] {
         let request = admin.request("GET", "/v1/keys").header(HOST, host);
         let origin = format!("http://{host}");
-        let response = request.header("origin", origin).send().await;
-        assert_eq!(response.expect("an answer").status(), 200, "{host}");
+        let response = answer_to(request.header("origin", origin)).await;
+        assert_eq!(response.status(), 200, "{host}");
     }
     // Probes come by an address.
     for path in ["/healthz", "/readyz"] {
         let request = admin.request("GET", path).header(HOST, "10.0.0.7:9000");
-        let response = request.send().await.expect("an answer");
+        let response = answer_to(request).await;
         assert_eq!(response.status(), 200, "{path}");
     }
     let refused = crate::audit::records(&house, &["--kind", "refused"]);

@@ -7,7 +7,7 @@ use std::{
 };
 
 use serde_json::json;
-use weir_tests::{House, Modern, http, place};
+use weir_tests::{House, Modern, answer_to, http, place};
 
 /// A key that the gateway of `tests/fixtures/state-of-d05fb9de` gave out.
 const KEY: &str =
@@ -72,12 +72,8 @@ async fn contracts_keys_cursors_and_the_trail_of_an_earlier_state_go_on() {
     );
     let found = client.call("lookup_airport", json!({"iata": "OSL"})).await;
     assert_eq!(found["structuredContent"]["country"], "NO", "{found}");
-    let unknown = http().post(gateway.url()).body("{}").send().await;
-    assert_eq!(
-        unknown.expect("an answer").status(),
-        401,
-        "keys stay required"
-    );
+    let unknown = answer_to(http().post(gateway.url()).body("{}")).await;
+    assert_eq!(unknown.status(), 401, "keys stay required");
 
     let contract = house.json(&["contracts", "show", "airports"]);
     let draft = &contract["drafts"][0];

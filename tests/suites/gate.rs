@@ -6,7 +6,7 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use weir_tests::{Admin, Events, House, Legacy, Modern, until};
+use weir_tests::{Admin, Events, House, Legacy, Modern, answer_to, until};
 
 use crate::{sample, views::FIELDS};
 
@@ -679,8 +679,7 @@ async fn the_api_has_the_same_gate_and_each_role_its_own_reach() {
                 key: key.clone(),
                 ..admin.clone()
             };
-            let sent = admin.request(method, path).body(body.clone()).send().await;
-            let answered = sent.expect("an answer");
+            let answered = answer_to(admin.request(method, path).body(body.clone())).await;
             let status = answered.status().as_u16();
             // A stream does not end by itself.
             let answer = match (path, status) {
@@ -779,7 +778,7 @@ async fn a_change_may_insist_on_what_was_read() {
         let request = tag
             .into_iter()
             .fold(request, |request, tag| request.header("if-match", tag));
-        let answer = request.send().await.expect("an answer");
+        let answer = answer_to(request).await;
         (
             answer.status().as_u16(),
             answer.headers()["content-type"]
@@ -789,11 +788,7 @@ async fn a_change_may_insist_on_what_was_read() {
         )
     };
     let tag = async || {
-        let answer = admin
-            .request("GET", "/v1/contracts/airports")
-            .send()
-            .await
-            .expect("an answer");
+        let answer = answer_to(admin.request("GET", "/v1/contracts/airports")).await;
         answer.headers()["etag"].to_str().expect("text").to_owned()
     };
     assert_eq!(
@@ -814,13 +809,13 @@ async fn a_change_may_insist_on_what_was_read() {
     let retire = admin
         .request("POST", "/v1/contracts/airports/retire")
         .header("if-match", &bob);
-    assert_eq!(retire.send().await.expect("an answer").status(), 412);
+    assert_eq!(answer_to(retire).await.status(), 412);
     let back = json!({"to": "1.0.0", "fingerprint": "0"}).to_string();
     let back = admin
         .request("POST", "/v1/contracts/airports/rollback")
         .header("if-match", &bob)
         .body(back);
-    assert_eq!(back.send().await.expect("an answer").status(), 412);
+    assert_eq!(answer_to(back).await.status(), 412);
     let now = tag().await;
     // The text may be as long as a file.
     let long = format!("{}\n#{}\n", broken(), "\t".repeat(5 << 20));

@@ -6,8 +6,8 @@ use futures::future::join_all;
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 use weir_tests::{
-    Admin, Answer, Events, Gateway, House, Legacy, Modern, Stdio, client, http, place, read_output,
-    until,
+    Admin, Answer, Events, Gateway, House, Legacy, Modern, Stdio, answer_to, client, http, place,
+    read_output, until,
 };
 
 use crate::{sample, views::FIELDS};
@@ -62,7 +62,7 @@ async fn a_key_of_an_admin_is_no_agent_where_none_is_needed() {
             .header("accept", "application/json, text/event-stream")
             .header("mcp-protocol-version", "2025-06-18")
             .body(json!({"jsonrpc": "2.0", "id": 1, "method": "ping"}).to_string());
-        let answer = request.send().await.expect("an answer");
+        let answer = answer_to(request).await;
         assert_eq!(answer.status(), StatusCode::UNAUTHORIZED, "{scheme}");
     }
 }
@@ -120,7 +120,7 @@ async fn a_401_is_the_answer_to_its_request_and_says_what_to_send() {
             .post(gateway.url())
             .header("content-type", "application/json")
             .body(body);
-        let answer = request.send().await.expect("an answer");
+        let answer = answer_to(request).await;
         assert_eq!(answer.status(), StatusCode::UNAUTHORIZED);
         let body: Value = answer.json().await.expect("JSON");
         assert!(
@@ -164,7 +164,7 @@ async fn a_401_is_the_answer_to_its_request_and_says_what_to_send() {
             let request = http()
                 .request(method, format!("{}{path}", gateway.base))
                 .body("{}");
-            let answer = request.send().await.expect("an answer");
+            let answer = answer_to(request).await;
             assert_eq!(answer.status(), status, "{path}");
             let body: Value = answer.json().await.expect("JSON");
             assert!(body["error"].is_string(), "{path}: {body}");
@@ -179,12 +179,9 @@ async fn a_401_is_the_answer_to_its_request_and_says_what_to_send() {
     let foreign = http()
         .post(format!("{}/register", gateway.base))
         .header("origin", "http://evil.example");
-    assert_eq!(foreign.send().await.expect("an answer").status(), 403);
-    let other = http()
-        .get(format!("{}/.well-known/agent-card.json", gateway.base))
-        .send()
-        .await
-        .expect("an answer");
+    assert_eq!(answer_to(foreign).await.status(), 403);
+    let other =
+        answer_to(http().get(format!("{}/.well-known/agent-card.json", gateway.base))).await;
     assert_eq!(
         (
             other.status(),

@@ -11,7 +11,9 @@ use std::{
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use weir_tests::{Gateway, Modern, http, network::TestNetwork, place, upstream::free_port};
+use weir_tests::{
+    Gateway, Modern, answer_to, http, network::TestNetwork, place, upstream::free_port,
+};
 
 use crate::sample;
 
@@ -212,7 +214,7 @@ async fn the_image_is_built_and_serves_on_a_read_only_system() {
     let port = free_port();
     let mut gateway = engine.serve(port);
     let health = http().get(format!("http://127.0.0.1:{port}/healthz"));
-    let health = health.send().await.expect("an answer");
+    let health = answer_to(health).await;
     assert_eq!(health.text().await.expect("text"), "ok\n");
     let (code, output) = engine.attempt(&["healthcheck", "run", CONTAINER]);
     assert_eq!(code, Some(0), "its own check of health: {output}");

@@ -8,7 +8,7 @@ use axum::{
     routing::any,
 };
 use serde_json::{Value, json};
-use weir_tests::{House, Modern, http, schema::tool, strangers::hostile, web};
+use weir_tests::{House, Modern, answer_to, http, schema::tool, strangers::hostile, web};
 
 use crate::upstreams::{serve_listed, trusted};
 
@@ -179,7 +179,7 @@ async fn an_argument_of_two_forms_is_in_a_query() {
     let (_house, gateway) = gateway().await;
     let rest = gateway.url().replace("/mcp", "/rest/echo");
     let asked = http().get(format!("{rest}/get_pet?id=1234567890123456789"));
-    let pet = asked.send().await.expect("an answer");
+    let pet = answer_to(asked).await;
     let pet = pet.text().await.expect("a body");
     let pet: Value = serde_json::from_str(&pet).expect("JSON");
     let path = &pet["record"]["result"]["path"];

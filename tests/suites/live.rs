@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use futures::{StreamExt as _, stream::BoxStream};
 use serde_json::{Value, json};
-use weir_tests::{Admin, Modern, http};
+use weir_tests::{Admin, Modern, answer_to, http};
 
 use crate::sample;
 
@@ -23,8 +23,7 @@ impl EventStream {
     }
 
     async fn open_at(admin: &Admin, path: &str) -> Self {
-        let response = admin.request("GET", path).send().await;
-        let response = response.expect("an answer");
+        let response = answer_to(admin.request("GET", path)).await;
         assert_eq!(response.status(), 200);
         assert_eq!(response.headers()["content-type"], "text/event-stream");
         let chunks = response.bytes_stream();
@@ -137,8 +136,8 @@ async fn figures_are_those_of_the_counters() {
         .map(|point| point["calls"].as_u64().expect("a count"))
         .sum();
     assert_eq!(calls, 3, "{stats}");
-    let exposed = http().get(format!("{}/metrics", admin.url)).send().await;
-    let exposed = exposed.expect("an answer").text().await.expect("text");
+    let exposed = answer_to(http().get(format!("{}/metrics", admin.url))).await;
+    let exposed = exposed.text().await.expect("text");
     let counted: f64 = exposed
         .lines()
         .filter(|line| line.starts_with("weir_calls_total{"))
@@ -297,8 +296,8 @@ async fn streams_of_events_are_bounded() {
     drop(streams.pop());
     let start = Instant::now();
     loop {
-        let response = admin.request("GET", "/v1/events").send().await;
-        match response.expect("an answer").status().as_u16() {
+        let response = answer_to(admin.request("GET", "/v1/events")).await;
+        match response.status().as_u16() {
             200 => break,
             status => assert!(
                 status == 503 && start.elapsed() < EVENT_MAX,

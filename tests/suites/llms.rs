@@ -1,7 +1,7 @@
 //! The lists in words: what a model or a person reads at `/llms.txt`.
 
 use serde_json::json;
-use weir_tests::{House, Modern, client::http, place};
+use weir_tests::{House, Modern, answer_to, client::http, place};
 
 use crate::sample;
 
@@ -20,7 +20,7 @@ async fn get(url: &str, key: Option<&str>) -> (u16, String, String) {
         Some(key) => request.bearer_auth(key),
         None => request,
     };
-    let answer = request.send().await.expect("an answer");
+    let answer = answer_to(request).await;
     let kind = answer
         .headers()
         .get("content-type")
@@ -42,8 +42,7 @@ async fn each_endpoint_has_its_tools_in_words_the_same_each_time() {
         (200, "text/plain; charset=utf-8"),
         "{all}"
     );
-    let page = http().get(format!("{}/llms.txt", gateway.base)).send();
-    let page = page.await.expect("an answer");
+    let page = answer_to(http().get(format!("{}/llms.txt", gateway.base))).await;
     assert_eq!(page.headers()["x-content-type-options"], "nosniff");
     let (code, help, err) = house.run(&["call", "lookup_airport", "--help"]);
     assert!(
@@ -140,19 +139,15 @@ async fn a_caller_reads_of_what_it_may_see_alone() {
         "hidden and unknown cannot differ"
     );
 
-    let foreign = http()
-        .get(&page)
-        .bearer_auth(&everything)
-        .header("host", "evil.example")
-        .send()
-        .await;
-    assert_eq!(foreign.expect("an answer").status(), 403);
-    let posted = http()
-        .post(&page)
-        .bearer_auth(&everything)
-        .send()
-        .await
-        .expect("an answer");
+    let foreign = answer_to(
+        http()
+            .get(&page)
+            .bearer_auth(&everything)
+            .header("host", "evil.example"),
+    )
+    .await;
+    assert_eq!(foreign.status(), 403);
+    let posted = answer_to(http().post(&page).bearer_auth(&everything)).await;
     assert_eq!(posted.status(), 405);
 }
 
@@ -164,12 +159,7 @@ async fn a_page_takes_from_the_rate_of_its_agent() {
     let page = format!("{}/llms.txt", gateway.base);
     let key = house.key(&["--agent", "ann", "--rate", "1/hour"]);
     assert_eq!(get(&page, Some(&key)).await.0, 200);
-    let refused = http()
-        .get(&page)
-        .bearer_auth(&key)
-        .send()
-        .await
-        .expect("an answer");
+    let refused = answer_to(http().get(&page).bearer_auth(&key)).await;
     assert_eq!(refused.status(), 429);
     let wait = refused
         .headers()

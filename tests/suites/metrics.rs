@@ -9,7 +9,7 @@ use std::{
 
 use serde_json::{Value, json};
 use weir_tests::{
-    Gateway, House, Legacy, Modern, SERVE, client, http, place,
+    Gateway, House, Legacy, Modern, SERVE, answer_to, client, http, place,
     prometheus::{Prometheus, promtool},
     strangers,
 };
@@ -301,12 +301,8 @@ async fn metrics_are_for_who_may_scrape_them() {
             .0,
         403
     );
-    let through_a_proxy = http()
-        .get(&url)
-        .header("x-forwarded-for", "203.0.113.9")
-        .send()
-        .await
-        .expect("an answer");
+    let through_a_proxy =
+        answer_to(http().get(&url).header("x-forwarded-for", "203.0.113.9")).await;
     assert_eq!(through_a_proxy.status(), 401);
     drop(gateway);
 
@@ -377,7 +373,7 @@ async fn the_admin_listener_refuses_a_scrape_by_a_problem_document() {
         ),
         (http().post(&url), 405),
     ] {
-        let response = request.send().await.expect("an answer");
+        let response = answer_to(request).await;
         assert_eq!(response.status().as_u16(), status);
         assert_eq!(
             response.headers()["content-type"],
@@ -404,7 +400,7 @@ async fn scrape(url: &str, token: Option<&str>, host: Option<&str>) -> (u16, Str
     if let Some(host) = host {
         request = request.header("host", host);
     }
-    let response = request.send().await.expect("an answer");
+    let response = answer_to(request).await;
     (
         response.status().as_u16(),
         response.text().await.expect("text"),

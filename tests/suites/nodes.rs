@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use reqwest::StatusCode;
 use serde_json::{Value, json};
-use weir_tests::{Admin, Gateway, House, Modern, Postgres, read_output, until};
+use weir_tests::{Admin, Gateway, House, Modern, Postgres, answer_to, read_output, until};
 
 use crate::sample;
 
@@ -88,8 +88,9 @@ async fn names(node: &Node) -> Vec<String> {
 /// Asks as the holder of a key, and returns the status.
 async fn status(node: &Node, key: &str) -> StatusCode {
     let client = Modern::with_key(node.gateway.url(), key);
-    let asked = client.request("tools/list", json!({})).send().await;
-    asked.expect("an answer").status()
+    answer_to(client.request("tools/list", json!({})))
+        .await
+        .status()
 }
 
 async fn country(node: &Node, key: Option<&str>) -> Value {

@@ -11,7 +11,7 @@ use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use reqwest::{Method, RequestBuilder, StatusCode};
 use serde_json::{Value, json};
 use weir_tests::{
-    Admin, Answer, Gateway, House, Legacy, Modern,
+    Admin, Answer, Gateway, House, Legacy, Modern, answer_to,
     client::{http, send},
     foreign,
     upstream::{Running, free_port, wait_for_port},
@@ -74,7 +74,7 @@ impl Issuer {
             .post(format!("{}/token", self.url))
             .header("content-type", "application/x-www-form-urlencoded")
             .body(body.collect::<Vec<_>>().join("&"));
-        let answer = request.send().await.expect("an answer");
+        let answer = answer_to(request).await;
         let text = answer.text().await.expect("a text");
         let answer: Value = serde_json::from_str(&text).expect("JSON");
         let token = answer["access_token"].as_str();
@@ -415,7 +415,7 @@ pub(crate) async fn sign_in_to_console(admin: &Admin) -> Result<String, (u16, Va
         .request("POST", "/v1/session/oidc")
         .header("origin", &admin.url)
         .body(json!({ "tab": tab }).to_string());
-    let begun = begun.send().await.expect("an answer").text().await;
+    let begun = answer_to(begun).await.text().await;
     let begun: Value = serde_json::from_str(&begun.expect("a text")).expect("JSON");
     let url = begun["url"].as_str().unwrap_or_else(|| panic!("{begun}"));
     let (_, _, back) = Browser::of_user("ann").open("GET", url, &admin.url).await;

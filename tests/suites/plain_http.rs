@@ -9,7 +9,7 @@ use std::process::Output;
 
 use reqwest::{Method, Response};
 use serde_json::{Value, json};
-use weir_tests::{Gateway, Modern, client::send, foreign, http, upstream::JsonServer};
+use weir_tests::{Gateway, Modern, answer_to, client::send, foreign, http, upstream::JsonServer};
 
 use crate::sample;
 
@@ -37,24 +37,11 @@ impl Rest {
     }
 
     async fn post(&self, tool: &str, arguments: Value) -> (u16, Value) {
-        read(
-            self.request(Method::POST, tool)
-                .json(&arguments)
-                .send()
-                .await
-                .expect("an answer"),
-        )
-        .await
+        read(answer_to(self.request(Method::POST, tool).json(&arguments)).await).await
     }
 
     async fn get(&self, path: &str) -> (u16, Value) {
-        read(
-            self.request(Method::GET, path)
-                .send()
-                .await
-                .expect("an answer"),
-        )
-        .await
+        read(answer_to(self.request(Method::GET, path)).await).await
     }
 }
 
@@ -140,11 +127,7 @@ async fn a_tool_answers_as_over_mcp_and_what_is_wrong_is_a_problem() {
         "{twice}"
     );
 
-    let refused = rest
-        .request(Method::GET, "create_airport?iata=AAA")
-        .send()
-        .await
-        .expect("an answer");
+    let refused = answer_to(rest.request(Method::GET, "create_airport?iata=AAA")).await;
     assert_eq!(
         (
             refused.status().as_u16(),
@@ -184,33 +167,24 @@ async fn a_tool_answers_as_over_mcp_and_what_is_wrong_is_a_problem() {
         let request = rest
             .request(Method::POST, "lookup_airport")
             .header("content-type", "application/json");
-        let answer = read(request.body(body).send().await.expect("an answer")).await;
+        let answer = read(answer_to(request.body(body)).await).await;
         assert_eq!(answer.0, status, "{body}: {answer:?}");
     }
     let request = rest
         .request(Method::POST, "lookup_airport")
         .header("content-type", "text/plain");
-    assert_eq!(
-        read(request.body("{}").send().await.expect("an answer"))
-            .await
-            .0,
-        415
-    );
+    assert_eq!(read(answer_to(request.body("{}")).await).await.0, 415);
     for other in ["https://evil.example", "null"] {
         let request = rest
             .request(Method::POST, "lookup_airport")
             .header("origin", other)
             .json(&json!({"iata": "OSL"}));
-        assert_eq!(
-            read(request.send().await.expect("an answer")).await.0,
-            403,
-            "{other}"
-        );
+        assert_eq!(read(answer_to(request).await).await.0, 403, "{other}");
     }
     let request = rest
         .request(Method::GET, "lookup_airport?iata=OSL")
         .header("sec-fetch-site", "cross-site");
-    assert_eq!(read(request.send().await.expect("an answer")).await.0, 403);
+    assert_eq!(read(answer_to(request).await).await.0, 403);
 }
 
 #[tokio::test]
@@ -226,11 +200,7 @@ async fn keys_hold_here_as_they_do_for_mcp_and_each_call_is_on_record() {
         "lookup_airport=3/hour",
     ]);
     let (stranger, ann) = (Rest::of(&gateway, None), Rest::of(&gateway, Some(&key)));
-    let response = stranger
-        .request(Method::GET, "lookup_airport?iata=OSL")
-        .send()
-        .await
-        .expect("an answer");
+    let response = answer_to(stranger.request(Method::GET, "lookup_airport?iata=OSL")).await;
     assert!(response.headers().contains_key("www-authenticate"));
     assert_eq!(read(response).await.0, 401);
 
@@ -245,11 +215,7 @@ async fn keys_hold_here_as_they_do_for_mcp_and_each_call_is_on_record() {
     );
     assert_eq!(ann.get("list_airports?limit=1").await, (status, hidden));
 
-    let response = ann
-        .request(Method::GET, "lookup_airport?iata=OSL")
-        .send()
-        .await
-        .expect("an answer");
+    let response = answer_to(ann.request(Method::GET, "lookup_airport?iata=OSL")).await;
     let receipt = response.headers()["weir-receipt"]
         .to_str()
         .expect("text")
@@ -262,11 +228,7 @@ async fn keys_hold_here_as_they_do_for_mcp_and_each_call_is_on_record() {
         false
     );
     assert_eq!(ann.get("lookup_airport?iata=ARN").await.0, 200);
-    let response = ann
-        .request(Method::GET, "lookup_airport?iata=OSL")
-        .send()
-        .await
-        .expect("an answer");
+    let response = answer_to(ann.request(Method::GET, "lookup_airport?iata=OSL")).await;
     assert!(
         response.headers()["retry-after"]
             .to_str()
@@ -311,7 +273,7 @@ async fn the_tools_are_a_page_too() {
     let house = sample::house();
     let gateway = house.serve();
     let url = format!("{}/", Rest::of(&gateway, None).base);
-    let page = http().get(&url).send().await.expect("an answer");
+    let page = answer_to(http().get(&url)).await;
     assert_eq!(page.headers()["content-type"], "text/html; charset=utf-8");
     assert!(
         page.headers()["content-security-policy"]
@@ -339,11 +301,7 @@ async fn the_tools_are_a_page_too() {
         ("rest/airports?a=b", "/rest/airports/?a=b"),
         ("forms/airports", "/forms/airports/"),
     ] {
-        let answer = client
-            .get(format!("{}/{path}", gateway.base))
-            .send()
-            .await
-            .expect("an answer");
+        let answer = answer_to(client.get(format!("{}/{path}", gateway.base))).await;
         assert_eq!(
             (
                 answer.status().as_u16(),
@@ -353,7 +311,7 @@ async fn the_tools_are_a_page_too() {
         );
     }
     let key = house.key(&["--agent", "ann", "--tool", "lookup_airport"]);
-    let asked = http().get(&url).send().await.expect("an answer");
+    let asked = answer_to(http().get(&url)).await;
     assert!(
         asked.status() == 401
             && asked.headers()["www-authenticate"]
@@ -372,12 +330,8 @@ async fn the_tools_are_a_page_too() {
     );
     let nothing = url.replace("airports", "nothing");
     assert_eq!(
-        http()
-            .get(nothing)
-            .basic_auth("anyone", Some(&key))
-            .send()
+        answer_to(http().get(nothing).basic_auth("anyone", Some(&key)))
             .await
-            .expect("an answer")
             .status(),
         404
     );
@@ -443,12 +397,7 @@ async fn forms_are_filled_in_with_a_browser() {
     let forms = gateway.url().replace("/mcp", "/forms/");
     let key = house.key(&["--agent", "ann"]);
     let page = http().get(format!("{forms}airports/lookup_airport"));
-    let unknown = page
-        .try_clone()
-        .expect("a request")
-        .send()
-        .await
-        .expect("an answer");
+    let unknown = answer_to(page.try_clone().expect("a request")).await;
     assert_eq!(unknown.status(), 401);
     assert!(
         unknown.headers()["www-authenticate"]
@@ -456,11 +405,7 @@ async fn forms_are_filled_in_with_a_browser() {
             .expect("text")
             .starts_with("Basic ")
     );
-    let page = page
-        .basic_auth("anyone", Some(&key))
-        .send()
-        .await
-        .expect("an answer");
+    let page = answer_to(page.basic_auth("anyone", Some(&key))).await;
     let policy = page.headers()["content-security-policy"]
         .to_str()
         .expect("text")
@@ -472,7 +417,7 @@ async fn forms_are_filled_in_with_a_browser() {
     let hidden = http()
         .get(format!("{forms}airports/nothing"))
         .basic_auth("anyone", Some(&key));
-    assert_eq!(read(hidden.send().await.expect("an answer")).await.0, 404);
+    assert_eq!(read(answer_to(hidden).await).await.0, 404);
 
     let screens =
         std::env::var_os("WEIR_SCREENSHOTS").map_or_else(|| house.path().to_owned(), Into::into);

@@ -2,7 +2,7 @@
 //! over, and which changes of contracts they stop.
 
 use serde_json::{Value, json};
-use weir_tests::{Admin, Answer, House, Legacy, Modern, http, place, until, web::Web};
+use weir_tests::{Admin, Answer, House, Legacy, Modern, answer_to, http, place, until, web::Web};
 
 use crate::{audit::records, calls, sample};
 
@@ -133,12 +133,7 @@ async fn what_policies_hide_is_at_no_door() {
     let root = gateway.url().replace("/mcp", "");
     let http = http();
     let asked = async |path: &str, key: &str| {
-        let answer = http
-            .get(format!("{root}{path}"))
-            .bearer_auth(key)
-            .send()
-            .await
-            .expect("an answer");
+        let answer = answer_to(http.get(format!("{root}{path}")).bearer_auth(key)).await;
         let status = answer.status().as_u16();
         (status, answer.text().await.expect("a text"))
     };
@@ -156,7 +151,7 @@ async fn what_policies_hide_is_at_no_door() {
             .post(format!("{root}/rest/items/{tool}"))
             .bearer_auth(&night)
             .json(&made(1));
-        answer.send().await.expect("an answer").status().as_u16()
+        answer_to(answer).await.status().as_u16()
     };
     assert_eq!(posted("create_item").await, posted("create_items").await);
     assert_eq!(posted("create_item").await, 404);

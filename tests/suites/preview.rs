@@ -1,7 +1,7 @@
 //! Tests what people see of tools: of a contract before it is submitted, and of all that is served.
 
 use serde_json::{Value, json};
-use weir_tests::{Admin, House, Modern, http};
+use weir_tests::{Admin, House, Modern, answer_to, http};
 
 use crate::sample;
 
@@ -207,7 +207,7 @@ async fn the_form_of_contract_files_is_described() {
     let viewer = house.succeed(&["admins", "create", "--name", "v", "--role", "viewer"]);
     let get = async |path: &str, key: &str| {
         let request = http().get(format!("{}{path}", admin.url));
-        request.bearer_auth(key).send().await.expect("an answer")
+        answer_to(request.bearer_auth(key)).await
     };
     for path in ["/v1/form", "/v1/form/schema"] {
         assert_eq!(get(path, "weiradm_no_such").await.status(), 401, "{path}");

@@ -1,7 +1,7 @@
 //! Tests the records of refused calls, in which the agent's developer finds the reason.
 
 use serde_json::{Value, json};
-use weir_tests::{Admin, House, Modern};
+use weir_tests::{Admin, House, Modern, answer_to};
 
 use crate::{audit::records, sample};
 
@@ -328,11 +328,8 @@ async fn a_call_of_what_is_not_there_says_what_was_asked_for() {
         long.starts_with("no[2Jsuch") && long.chars().count() <= 129,
         "{long}"
     );
-    let metrics = weir_tests::http()
-        .get(format!("{}/metrics", Admin::of(&house).url))
-        .send()
-        .await
-        .expect("an answer");
+    let metrics =
+        answer_to(weir_tests::http().get(format!("{}/metrics", Admin::of(&house).url))).await;
     assert_eq!(metrics.status(), 200);
     let metrics = metrics.text().await.expect("text");
     assert!(

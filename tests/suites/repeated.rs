@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use weir_tests::{
-    Admin, Gateway, House, Modern, Postgres, client::send, http, place, strangers::hostile, until,
-    within,
+    Admin, Gateway, House, Modern, Postgres, answer_to, client::send, http, place,
+    strangers::hostile, until, within,
 };
 
 use crate::{
@@ -148,7 +148,7 @@ async fn a_key_holds_by_plain_http_and_beside_an_approval() {
             .header("content-type", "application/json")
             .header(name, value)
             .body(r#"{"what":"lamp"}"#);
-        let answer = request.send().await.expect("an answer");
+        let answer = answer_to(request).await;
         let status = answer.status().as_u16();
         (status, answer.text().await.expect("a text"))
     };

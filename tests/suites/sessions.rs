@@ -6,7 +6,7 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use weir_tests::{Admin, foreign};
+use weir_tests::{Admin, answer_to, foreign};
 
 use crate::sample;
 
@@ -206,12 +206,12 @@ async fn a_link_signs_in_once() {
     let mut statuses = [first.0, second.0];
     statuses.sort_unstable();
     assert_eq!(statuses, [201, 401]);
-    let retried = operator
-        .request("POST", "/v1/session")
-        .header("idempotency-key", "one")
-        .send()
-        .await
-        .expect("an answer");
+    let retried = answer_to(
+        operator
+            .request("POST", "/v1/session")
+            .header("idempotency-key", "one"),
+    )
+    .await;
     assert_eq!(retried.status(), 400, "the answer is a secret");
 
     let printed = house.succeed(&["admins", "link"]);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use weir_tests::{Admin, House, MariadbServer, Modern, Postgres};
+use weir_tests::{Admin, House, MariadbServer, Modern, Postgres, answer_to};
 
 use crate::sample;
 
@@ -486,7 +486,7 @@ async fn a_file_is_put_in_whole_or_not_at_all() {
     let packed = editor
         .request("PUT", path)
         .header("content-encoding", "gzip");
-    let refused = packed.body("\x1f\u{8b}").send().await.expect("an answer");
+    let refused = answer_to(packed.body("\x1f\u{8b}")).await;
     assert_eq!(refused.status(), 415, "it would be kept as it came");
     let refused = refused.text().await.expect("text");
     assert!(refused.contains("must not be compressed"), "{refused}");

@@ -7,7 +7,7 @@ use axum::{
     http::{StatusCode, Uri},
 };
 use serde_json::{Value, json};
-use weir_tests::{Admin, House, Modern, gateway::read_output, http, until};
+use weir_tests::{Admin, House, Modern, answer_to, gateway::read_output, http, until};
 
 use crate::sample;
 
@@ -150,8 +150,7 @@ async fn an_auditor_reads_the_trail_and_nothing_else() {
     assert_eq!(who["role"], "auditor", "{who}");
     assert_eq!(auditor.ask("POST", "/v1/session", "").await.0, 201);
 
-    let exported = auditor.request("GET", "/v1/audit/export").send().await;
-    let exported = exported.expect("an answer");
+    let exported = answer_to(auditor.request("GET", "/v1/audit/export")).await;
     assert_eq!(exported.headers()["content-type"], "application/jsonl");
     let exported = exported.text().await.expect("a whole answer");
     let printed = house.succeed(&["audit", "export"]);
@@ -307,8 +306,7 @@ async fn without_segments(admin: &Admin) -> String {
             if path.contains("/chains/") {
                 return (StatusCode::NOT_FOUND, String::new());
             }
-            let asked = http().get(format!("{url}{path}")).bearer_auth(key).send();
-            let answer = asked.await.expect("an answer");
+            let answer = answer_to(http().get(format!("{url}{path}")).bearer_auth(key)).await;
             let status = answer.status();
             (status, answer.text().await.expect("a text"))
         }
@@ -350,8 +348,7 @@ async fn a_gateway_that_can_record_nothing_is_not_ready() {
     let gateway = house.serve();
     let admin = Admin::of(&house);
     let probe = async |base: &str| {
-        let asked = http().get(format!("{base}/readyz")).send().await;
-        let answer = asked.expect("an answer");
+        let answer = answer_to(http().get(format!("{base}/readyz"))).await;
         let status = answer.status();
         (status, answer.text().await.expect("a text"))
     };

@@ -19,7 +19,7 @@ use std::{
 
 use serde_json::{Value, json};
 use weir_tests::{
-    Admin, Events, Gateway, House, Legacy, Modern, StallMeter,
+    Admin, Events, Gateway, House, Legacy, Modern, StallMeter, answer_to,
     client::send,
     place, read_output,
     strangers::{STRANGERS, hostile},
@@ -102,11 +102,7 @@ pub(crate) async fn publish(house: &House, contract: &str) {
 }
 
 async fn scraped(house: &House) -> String {
-    let scrape = Admin::of(house)
-        .request("GET", "/metrics")
-        .send()
-        .await
-        .expect("an answer");
+    let scrape = answer_to(Admin::of(house).request("GET", "/metrics")).await;
     scrape.text().await.expect("text")
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use weir_tests::{
-    Gateway, House, Modern, http, place,
+    Gateway, House, Modern, place,
     schema::{check, tool},
     until,
 };
@@ -145,9 +145,7 @@ async fn a_pinned_agent_goes_on_through_a_rename() {
     let shown = house.json(&["contracts", "show", "airports"]);
     assert_eq!(shown["kept"][0]["version"], "1.0.0");
     assert!(shown["kept"][0]["shim"].is_object(), "{shown}");
-    let metrics = http().get(gateway.url().replace("/mcp", "/metrics"));
-    let metrics = metrics.send().await.expect("an answer");
-    let metrics = metrics.text().await.expect("text");
+    let metrics = gateway.metrics().await;
     for line in [
         r#"weir_kept_version_calls_total{contract="airports",version="1.0.0"} 5"#,
         r#"weir_kept_version_sunset_timestamp_seconds{contract="airports",version="1.0.0"} 4102444800"#,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use weir_tests::{Events, Gateway, House, Legacy, Modern, Stdio, client::LEGACY, http};
+use weir_tests::{Events, Gateway, House, Legacy, Modern, Stdio, answer_to, client::LEGACY, http};
 
 use crate::sample;
 
@@ -116,11 +116,7 @@ async fn a_view_lists_and_calls_its_tools_alone_in_both_eras_and_over_stdio() {
         );
     }
 
-    let page = http()
-        .get(format!("{}/llms.txt", gateway.view_url("lists")))
-        .send()
-        .await
-        .expect("an answer");
+    let page = answer_to(http().get(format!("{}/llms.txt", gateway.view_url("lists")))).await;
     let page = page.text().await.expect("text");
     assert!(
         page.contains("### lookup_field") && !page.contains("lookup_airport"),
@@ -172,11 +168,7 @@ async fn what_is_no_view_is_not_there_and_a_contract_may_be_called_view() {
         listed(&Modern::new(gateway.contract_url("view"))).await,
         ["look"]
     );
-    let page = http()
-        .get(format!("{}/llms.txt", gateway.contract_url("view")))
-        .send()
-        .await
-        .expect("an answer");
+    let page = answer_to(http().get(format!("{}/llms.txt", gateway.contract_url("view")))).await;
     assert!(page.text().await.expect("text").contains("### look"));
 }
 
@@ -275,12 +267,12 @@ async fn a_key_is_shown_its_view_where_it_asks_for_everything() {
         ["lookup_field"],
         "a view is what is shown, not what may be used"
     );
-    let page = http()
-        .get(format!("{}/llms.txt", gateway.base))
-        .bearer_auth(&key)
-        .send()
-        .await
-        .expect("an answer");
+    let page = answer_to(
+        http()
+            .get(format!("{}/llms.txt", gateway.base))
+            .bearer_auth(&key),
+    )
+    .await;
     assert!(!page.text().await.expect("text").contains("lookup_field"));
     let session = Legacy::open_as(gateway.url(), "2025-11-25", Some(&key)).await;
     assert_eq!(

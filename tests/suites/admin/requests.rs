@@ -7,7 +7,7 @@ use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpStream,
 };
-use weir_tests::{Admin, Postgres, http, within};
+use weir_tests::{Admin, Postgres, answer_to, http, within};
 
 use super::serve_sample;
 use crate::sample;
@@ -199,7 +199,7 @@ async fn an_idempotency_key_that_is_none_is_refused() {
         for key in keys {
             request = request.header("idempotency-key", key.as_bytes());
         }
-        let response = request.send().await.expect("an answer");
+        let response = answer_to(request).await;
         let (status, text) = (response.status(), response.text().await.expect("text"));
         assert!(
             status == 400 && text.contains("an Idempotency-Key is 1 to 128 visible ASCII"),
@@ -208,8 +208,8 @@ async fn an_idempotency_key_that_is_none_is_refused() {
     }
     let retire = admin.request("POST", "/v1/contracts/airports/retire");
     let key = format!("\"!~{}\"", "k".repeat(124));
-    let response = retire.header("idempotency-key", key).send().await;
-    assert_eq!(response.expect("an answer").status(), 202);
+    let response = answer_to(retire.header("idempotency-key", key)).await;
+    assert_eq!(response.status(), 202);
 }
 
 #[tokio::test]
@@ -351,7 +351,7 @@ async fn lines_beyond_the_end_of_a_segment_are_none() {
     let chain = chains[0]["chain"].as_str().expect("a chain");
     for from in [u64::from(u32::MAX), 1 << 63, u64::MAX] {
         let path = format!("/v1/audit/chains/{chain}/1?from={from}");
-        let lines = admin.request("GET", &path).send().await.expect("an answer");
+        let lines = answer_to(admin.request("GET", &path)).await;
         assert_eq!(lines.status(), 200, "{from}");
         assert_eq!(lines.text().await.expect("text"), "");
     }
@@ -390,7 +390,7 @@ async fn a_trial_is_as_strict_about_arguments_as_a_call_of_an_agent() {
             .header("accept", "application/json, text/event-stream")
             .header("mcp-protocol-version", "2025-06-18")
             .body(call);
-        let called = called.send().await.expect("an answer").text().await;
+        let called = answer_to(called).await.text().await;
         let called = called.expect("text");
         assert!(called.contains(reason), "an agent's: {called}");
         for end in ["", r#", "dry_run": true"#] {

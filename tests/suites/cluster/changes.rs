@@ -6,7 +6,7 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use weir_tests::{Events, Modern, cluster::NODES};
+use weir_tests::{Events, Modern, answer_to, cluster::NODES};
 
 use super::{fleet::Fleet, load::Load, rounds};
 use crate::sample;
@@ -170,7 +170,7 @@ async fn a_request_that_is_repeated_at_another_node_is_done_once() {
         let submit = async |node: usize| {
             let request = fleet.admin(node).request("POST", "/v1/contracts");
             let request = request.header("idempotency-key", format!("k{round}"));
-            let answer = request.body(body.clone()).send().await.expect("an answer");
+            let answer = answer_to(request.body(body.clone())).await;
             let status = answer.status().as_u16();
             (status, answer.json::<Value>().await.unwrap_or_default())
         };

@@ -4,8 +4,8 @@ use std::{fs, path::Path, time::Duration};
 
 use serde_json::{Value, json};
 use weir_tests::{
-    Admin, Cluster, Gateway, House, Modern, Postgres, cluster::NODES, http, network::TestNetwork,
-    place, read_output, within,
+    Admin, Cluster, Gateway, House, Modern, Postgres, answer_to, cluster::NODES, http,
+    network::TestNetwork, place, read_output, within,
 };
 
 use crate::sample;
@@ -149,8 +149,8 @@ impl Fleet {
         let mut sums = Vec::new();
         for node in &self.nodes {
             let url = format!("{}/metrics", node.gateway.base);
-            let answer = http().get(url).bearer_auth(SCRAPE).send().await;
-            let text = answer.expect("an answer").text().await.expect("text");
+            let answer = answer_to(http().get(url).bearer_auth(SCRAPE)).await;
+            let text = answer.text().await.expect("text");
             let series = text.lines().filter(|line| line.starts_with(beginning));
             let numbers = series.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok());
             sums.push(numbers.sum());

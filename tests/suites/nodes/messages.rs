@@ -8,7 +8,7 @@ use std::{
 use reqwest::{Response, StatusCode};
 use serde_json::{Value, json};
 use weir_tests::{
-    Admin, Events, Gateway, House, Legacy, Modern, Postgres,
+    Admin, Events, Gateway, House, Legacy, Modern, Postgres, answer_to,
     client::{LEGACY, send},
     place, within,
 };
@@ -50,7 +50,7 @@ async fn ends(stream: &mut Response, wait: Duration) -> bool {
 }
 
 async fn open_stream(client: &Legacy) -> Response {
-    let stream = client.stream().send().await.expect("an answer");
+    let stream = answer_to(client.stream()).await;
     assert_eq!(stream.status(), StatusCode::OK);
     stream
 }
@@ -61,7 +61,7 @@ async fn start_call(client: &Legacy, gateway: &Gateway, id: u64) -> tokio::task:
     let body = json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params});
     let request = client.in_session(body.to_string());
     let call = tokio::spawn(async move {
-        let _ = request.send().await.expect("an answer").text().await; // a cancelled call has none
+        let _ = answer_to(request).await.text().await; // a cancelled call has none
     });
     within(WAIT, "the call runs", async || running(gateway).await).await;
     call
@@ -112,7 +112,7 @@ async fn a_session_that_ends_at_one_node_ends_its_calls_and_its_stream_at_anothe
     let call = start_call(&client, &first, 7).await;
     let levelled = there.ask("logging/setLevel", json!({"level": "error"}));
     levelled.await.result();
-    let answer = there.delete().send().await.expect("an answer");
+    let answer = answer_to(there.delete()).await;
     assert_eq!(answer.status(), StatusCode::NO_CONTENT);
     assert!(ends(&mut stream, WAIT).await);
     within(WAIT, "the call ends", async || !running(&first).await).await;

@@ -7,7 +7,7 @@ use std::{
 
 use reqwest::{Method, RequestBuilder, StatusCode};
 use serde_json::{Value, json};
-use weir_tests::{Admin, Gateway, House, Modern, http, until};
+use weir_tests::{Admin, Gateway, House, Modern, answer_to, http, until};
 
 use crate::{sample, views::FIELDS};
 
@@ -108,7 +108,7 @@ struct DoorAnswer {
 
 impl DoorAnswer {
     async fn read(request: RequestBuilder) -> Self {
-        let response = request.send().await.expect("an answer");
+        let response = answer_to(request).await;
         let header =
             |(name, value): (&reqwest::header::HeaderName, &reqwest::header::HeaderValue)| {
                 (name.to_string(), value.to_str().expect("text").to_owned())

@@ -5,7 +5,7 @@ use std::process::Output;
 
 use serde_json::{Value, json};
 use weir_tests::{
-    Gateway, House, client::send, foreign, http, place, strangers::STRANGERS, until,
+    Gateway, House, answer_to, client::send, foreign, http, place, strangers::STRANGERS, until,
     upstream::JsonServer,
 };
 
@@ -94,8 +94,8 @@ async fn the_head_alone_can_be_asked_for() {
         "forms/airports/lookup_airport",
     ] {
         let url = format!("{}/{path}", gateway.base);
-        let head = http().head(&url).send().await.expect("an answer");
-        let whole = http().get(&url).send().await.expect("an answer");
+        let head = answer_to(http().head(&url)).await;
+        let whole = answer_to(http().get(&url)).await;
         assert_eq!(head.status(), 200, "{path}");
         for name in ["content-type", "content-length", "cache-control"] {
             assert_eq!(
@@ -140,11 +140,7 @@ async fn of_a_service_that_is_written_to() {
     let gateway = house.serve();
     let (_, document) = holds(&house, &gateway, "orders", None).await;
     assert_eq!(paths(&document), ["/create_order"]);
-    let written = http()
-        .get(format!("{}/orders", service.base))
-        .send()
-        .await
-        .expect("an answer");
+    let written = answer_to(http().get(format!("{}/orders", service.base))).await;
     let written: Vec<Value> = written.json().await.expect("JSON");
     assert!(written.len() > 1, "orders were placed: {written:?}");
 }

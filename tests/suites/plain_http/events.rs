@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use reqwest::RequestBuilder;
 use serde_json::{Value, json};
-use weir_tests::{Gateway, House, http, place, until, web::Web};
+use weir_tests::{Gateway, House, answer_to, http, place, until, web::Web};
 
 use crate::calls::{self, leave};
 
@@ -28,7 +28,7 @@ fn post(gateway: &Gateway, door: &str, tool: &str, arguments: &Value) -> Request
 
 /// Reads a stream to its end: each event by its name.
 async fn events(request: RequestBuilder) -> Vec<(String, Value)> {
-    let response = request.send().await.expect("an answer");
+    let response = answer_to(request).await;
     assert_eq!(response.status(), 200);
     assert_eq!(response.headers()["content-type"], "text/event-stream");
     assert!(
@@ -93,12 +93,7 @@ async fn a_tool_says_how_far_it_is_and_then_answers() {
         "text/event-streams",
         "application/json, text/event-stream; q=0",
     ] {
-        let answer = http()
-            .get(&url)
-            .header("accept", accept)
-            .send()
-            .await
-            .expect("an answer");
+        let answer = answer_to(http().get(&url).header("accept", accept)).await;
         assert_eq!(
             answer.headers()["content-type"],
             "application/json",
@@ -127,12 +122,7 @@ async fn a_stream_ends_with_its_problem() {
     ] {
         let streamed = events(post(&gateway, "rest", tool, &arguments)).await;
         let url = format!("{}/rest/weir-guest-tools/{tool}", gateway.base);
-        let plain = http()
-            .post(url)
-            .json(&arguments)
-            .send()
-            .await
-            .expect("an answer");
+        let plain = answer_to(http().post(url).json(&arguments)).await;
         let status = plain.status().as_u16();
         let mut problem: Value = plain.json().await.expect("JSON");
         let [(name, mut reply)] = <[_; 1]>::try_from(streamed).expect("one event");
@@ -160,15 +150,12 @@ async fn a_stream_ends_with_its_problem() {
             403,
         ),
     ] {
-        let answer = request.send().await.expect("an answer");
+        let answer = answer_to(request).await;
         assert_eq!(answer.status(), status);
         assert_eq!(answer.headers()["content-type"], "application/problem+json");
     }
     let key = house.key(&["--agent", "ann"]);
-    let keyless = post(&gateway, "rest", "steps", &json!({}))
-        .send()
-        .await
-        .expect("an answer");
+    let keyless = answer_to(post(&gateway, "rest", "steps", &json!({}))).await;
     assert_eq!(keyless.status(), 401);
     assert_eq!(
         events(post(&gateway, "rest", "steps", &json!({})).bearer_auth(key))
@@ -183,10 +170,7 @@ async fn a_stream_ends_with_its_problem() {
 async fn closing_a_stream_ends_its_tool() {
     let house = house();
     let gateway = house.serve();
-    let mut answer = post(&gateway, "rest", "steps", &json!({"pause_ms": 1000}))
-        .send()
-        .await
-        .expect("an answer");
+    let mut answer = answer_to(post(&gateway, "rest", "steps", &json!({"pause_ms": 1000}))).await;
     let first = answer.chunk().await.expect("a stream").expect("an event");
     assert!(first.starts_with(b"event: progress\ndata: "), "{first:?}");
     drop(answer);

@@ -1,7 +1,7 @@
 //! The status and the body of a call by plain HTTP whose tool or source fails.
 
 use serde_json::{Value, json};
-use weir_tests::{Gateway, House, Modern, http, place, web::Web};
+use weir_tests::{Gateway, House, Modern, answer_to, http, place, web::Web};
 
 use crate::calls;
 
@@ -44,12 +44,7 @@ async fn fails(
     assert_eq!(over_mcp["structuredContent"]["code"], code, "{over_mcp}");
     for door in ["rest", "forms"] {
         let url = format!("{}/{door}/{contract}/{tool}", gateway.base);
-        let answer = http()
-            .post(url)
-            .json(arguments)
-            .send()
-            .await
-            .expect("an answer");
+        let answer = answer_to(http().post(url).json(arguments)).await;
         assert_eq!(answer.status(), status, "{door} {tool}");
         assert_eq!(
             answer.headers()["content-type"],
@@ -152,12 +147,7 @@ async fn a_tool_that_asks_answers_501() {
     let gateway = house.serve();
     for door in ["rest", "forms"] {
         let url = format!("{}/{door}/weir-guest-tools/remove", gateway.base);
-        let answer = http()
-            .post(url)
-            .json(&json!({"environment": "prod"}))
-            .send()
-            .await
-            .expect("an answer");
+        let answer = answer_to(http().post(url).json(&json!({"environment": "prod"}))).await;
         assert_eq!(answer.status(), 501, "{door}");
         let problem: Value = answer.json().await.expect("JSON");
         assert_eq!(

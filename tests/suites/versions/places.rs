@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use weir_tests::{Legacy, Modern, http};
+use weir_tests::{Legacy, Modern, answer_to, http};
 
 use super::{begin, code, house, publish, rename, version};
 
@@ -112,7 +112,7 @@ async fn a_version_has_an_endpoint_of_its_own() {
         ("/rest/airports@2/openapi.json", "2.0.0"),
     ] {
         let document = http().get(format!("{base}{path}")).bearer_auth(&bob);
-        let document = document.send().await.expect("an answer");
+        let document = answer_to(document).await;
         let document: Value = document.json().await.expect("a document");
         assert_eq!(document["info"]["version"], wanted, "{document}");
     }
@@ -120,7 +120,7 @@ async fn a_version_has_an_endpoint_of_its_own() {
         .post(format!("{base}/rest/airports@1/lookup_airport"))
         .bearer_auth(&bob)
         .json(&json!({"iata": "OSL"}));
-    let called = called.send().await.expect("an answer");
+    let called = answer_to(called).await;
     let called: Value = called.json().await.expect("JSON");
     assert_eq!(called["elevation_ft"], 681, "{called}");
 }
