@@ -224,8 +224,9 @@ async fn a_resource_that_a_server_does_not_have_is_unknown_as_the_callers_revisi
     let gateway = house.serve();
     for client in served(&gateway).await {
         let unknown = if client.is_modern() { -32602 } else { -32002 };
-        for uri in ["shelf+note://missing", "shelf+note://nowhere"] {
-            let missing = client.read(uri).await;
+        for own in ["missing", "nowhere", "unheard", "zero"] {
+            let uri = format!("shelf+note://{own}");
+            let missing = client.read(&uri).await;
             assert_eq!(missing.error_code(), unknown, "{missing:?}");
             assert_eq!(missing.reply()["error"]["data"]["uri"], uri);
         }

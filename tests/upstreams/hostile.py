@@ -345,6 +345,10 @@ def item(request):
             return refuse(request, -32602, "Resource not found", {"uri": uri})
         if uri == "note://nowhere":
             return refuse(request, -32602, f"MCP error -32602: Resource {uri} not found")
+        if uri == "note://unheard":
+            return refuse(request, -32601, f"MCP error -32601: Resource not found: '{uri}'. Available resources: note://1")
+        if uri == "note://zero":
+            return refuse(request, 0, f"Unknown resource: {uri}")
         if uri == "note://wrong":
             return refuse(request, -32602, "page 9 of a note with two pages")
         if uri == "note://whose":

@@ -169,13 +169,18 @@ fn refused(refusal: &UpstreamRefusal, asked: &UpstreamOperation, writes: bool) -
 }
 
 /// Returns whether the server has no such resource. Revisions up to 2025-11-25 have a code for it; later ones, and the SDKs of
-/// both, say so by words beside the code for wrong parameters.
+/// both, say so by words beside the code for wrong parameters. Python SDK 1.x names the URI beside the code 0, and FastMCP in
+/// TypeScript beside that for an unknown method.
 fn is_missing(refusal: &UpstreamRefusal, uri: &str) -> bool {
     let words = refusal.words().to_lowercase();
-    let is_about_it = words.contains("resource") || words.contains(&uri.to_lowercase());
+    let names_it = words.contains(&uri.to_lowercase());
     let is_unknown = words.contains("not found") || words.contains("unknown");
-    refusal.code == RESOURCE_NOT_FOUND
-        || (refusal.code == INVALID_PARAMS && is_about_it && is_unknown)
+    match refusal.code {
+        RESOURCE_NOT_FOUND => true,
+        INVALID_PARAMS => is_unknown && (names_it || words.contains("resource")),
+        METHOD_NOT_FOUND | 0 => is_unknown && names_it,
+        _ => false,
+    }
 }
 
 /// Returns whether a server that knows no such method means what it was asked, by its words in small letters. Otherwise it
