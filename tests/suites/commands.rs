@@ -239,6 +239,8 @@ async fn a_variable_with_a_mistake_is_named() {
             "{variable}={value}: {code} {out} {err}"
         );
     }
+    let (code, _, err) = run("WEIR_LOG", "weir::telemetry::traces".as_ref(), &["call"]);
+    assert_eq!(code, 0, "the name of a part is no level: {err}");
     let not_utf8 = OsStr::from_bytes(b"info\xff");
     let (code, _, err) = run("WEIR_LOG", not_utf8, &["call"]);
     assert!(code == 1 && err.contains("the variable WEIR_LOG "), "{err}");

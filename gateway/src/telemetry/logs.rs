@@ -235,7 +235,8 @@ pub fn is_filter(text: &str) -> bool {
             && name::nearest(word, LEVELS).is_some()
     };
     let mut words = text.split(',').map(str::trim);
-    EnvFilter::try_new(text).is_ok() && !words.any(|word| !word.contains('=') && is_misspelt(word))
+    EnvFilter::try_new(text).is_ok()
+        && !words.any(|word| !word.contains(['=', ':', '[']) && is_misspelt(word))
 }
 
 /// Refuses a filter of the environment that cannot be read.
