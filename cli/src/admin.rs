@@ -9,7 +9,7 @@ use serde_json::Value;
 use weir::admin::{self, TOKEN_FILE};
 use weir_contracts::FileProblem;
 
-use super::{AppError, CliSettings, PLACE};
+use super::{AppError, CliSettings, PLACE, block_on};
 
 /// A command of several verbs, each for the gateway named on the same line.
 #[derive(Args)]
@@ -64,12 +64,35 @@ pub(super) struct AdminClient {
 }
 
 impl AdminTarget {
+    /// Prints a list as JSON, or as a table with a line for each entry.
+    pub(super) fn print_list(
+        &self,
+        list: &Value,
+        head: &[&str],
+        row: impl Fn(&Value) -> Vec<String>,
+    ) {
+        match self.json {
+            true => println!("{list}"),
+            false => print_table(head, list, row),
+        }
+    }
+
     pub(super) fn settings(&self) -> &CliSettings {
         &self.settings
     }
 
     pub(super) fn api(&self) -> Result<AdminClient, AppError> {
         AdminClient::new(self.admin.as_deref(), &self.settings)
+    }
+
+    /// Returns the JSON of an answer of the API; null if it has none.
+    pub(super) fn ask(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<&Value>,
+    ) -> Result<Value, AppError> {
+        Ok(block_on(self.api()?.ask(method, path, body))??)
     }
 
     /// Returns the same API at another address.
@@ -197,7 +220,7 @@ impl AdminClient {
         if status == reqwest::StatusCode::UNAUTHORIZED {
             message.push_str(" (it is WEIR_ADMIN_KEY, or else admin.token in the state folder)");
         }
-        for problem in answer["problems"].as_array().into_iter().flatten() {
+        for problem in each(&answer["problems"]) {
             message.push_str(&format!("\n{}", format_problem(problem)));
         }
         bail!("the admin API refused: {message}")
@@ -242,6 +265,12 @@ fn read(folder: &Path, name: &str) -> anyhow::Result<String> {
     Ok(text.trim().to_owned())
 }
 
+/// Prints a table with a line for each entry of a list.
+pub(super) fn print_table(head: &[&str], list: &Value, row: impl Fn(&Value) -> Vec<String>) {
+    let rows: Vec<Vec<String>> = each(list).map(row).collect();
+    print!("{}", table(head, &rows));
+}
+
 /// Writes columns as wide as their widest cell, or a sentence for an empty list.
 pub(super) fn table(head: &[&str], rows: &[Vec<String>]) -> String {
     if rows.is_empty() {
@@ -268,6 +297,16 @@ pub(super) fn table(head: &[&str], rows: &[Vec<String>]) -> String {
         .collect()
 }
 
+/// Returns what is in a list; nothing where it is none.
+pub(super) fn each(list: &Value) -> impl Iterator<Item = &Value> {
+    list.as_array().into_iter().flatten()
+}
+
+/// Writes the cells of a list into one.
+pub(super) fn joined(list: &Value) -> String {
+    each(list).map(cell).collect::<Vec<_>>().join(",")
+}
+
 /// Writes a cell: text as it is, null as nothing, times as they stand in logs.
 pub(super) fn cell(value: &Value) -> String {
     match value {
@@ -277,17 +316,12 @@ pub(super) fn cell(value: &Value) -> String {
     }
 }
 
-/// Makes something of each value of a list.
-pub(super) fn map_list<T>(list: &Value, make: impl FnMut(&Value) -> T) -> Vec<T> {
-    list.as_array().into_iter().flatten().map(make).collect()
-}
-
 /// Names the nodes that may still serve without a change, in an answer to one.
 fn warn_of_missing(answer: &Value) {
     if answer["everywhere"] != Value::Bool(false) {
         return;
     }
-    for node in answer["missing"].as_array().into_iter().flatten() {
+    for node in each(&answer["missing"]) {
         let (name, id, stops) = (
             cell(&node["name"]),
             cell(&node["id"]),

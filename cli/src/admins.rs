@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{
     Done,
-    admin::{AdminArgs, cell, map_list, path, table, time},
+    admin::{AdminArgs, cell, path, time},
     block_on,
 };
 
@@ -93,12 +93,7 @@ impl Admins {
             }
             AdminsCommand::List => {
                 let keys = block_on(api.ask(Method::GET, "/v1/admins", None))??;
-                if target.json {
-                    println!("{keys}");
-                } else {
-                    let rows = map_list(&keys, row);
-                    print!("{}", table(&HEAD, &rows));
-                }
+                target.print_list(&keys, &HEAD, row);
             }
             AdminsCommand::Link => {
                 let made = block_on(api.ask(Method::POST, "/v1/session/link", None))??;

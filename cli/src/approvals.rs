@@ -7,9 +7,8 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::{
-    AppError, Done,
-    admin::{AdminArgs, AdminTarget, cell, map_list, path, table, time},
-    block_on,
+    Done,
+    admin::{AdminArgs, AdminTarget, cell, each, path, time},
 };
 
 pub(super) type Approvals = AdminArgs<ApprovalsCommand>;
@@ -49,21 +48,16 @@ impl Approvals {
         let plan = |id: &str| path(&["v1", "approvals", id]);
         match command {
             ApprovalsCommand::List => {
-                let plans = ask(&target, Method::GET, "/v1/approvals", None)?;
-                if target.json {
-                    println!("{plans}");
-                } else {
-                    let rows = map_list(&plans, row);
-                    print!("{}", table(&HEAD, &rows));
-                }
+                let plans = target.ask(Method::GET, "/v1/approvals", None)?;
+                target.print_list(&plans, &HEAD, row);
             }
             ApprovalsCommand::Show { id } => {
-                print(&target, &ask(&target, Method::GET, &plan(&id), None)?);
+                print(&target, &target.ask(Method::GET, &plan(&id), None)?);
             }
             ApprovalsCommand::Approve { id, fingerprint } => {
                 let body = json!({ "fingerprint": fingerprint });
                 let path = format!("{}/approve", plan(&id));
-                let approved = ask(&target, Method::POST, &path, Some(&body))?;
+                let approved = target.ask(Method::POST, &path, Some(&body))?;
                 match target.json {
                     true => println!("{approved}"),
                     false => println!(
@@ -76,7 +70,7 @@ impl Approvals {
             ApprovalsCommand::Reject { id, reason } => {
                 let body = json!({ "reason": reason });
                 let path = format!("{}/reject", plan(&id));
-                let rejected = ask(&target, Method::POST, &path, Some(&body))?;
+                let rejected = target.ask(Method::POST, &path, Some(&body))?;
                 match target.json {
                     true => println!("{rejected}"),
                     false => println!("{id} is rejected"),
@@ -85,16 +79,6 @@ impl Approvals {
         }
         Ok(ExitCode::SUCCESS)
     }
-}
-
-fn ask(
-    target: &AdminTarget,
-    method: Method,
-    path: &str,
-    body: Option<&Value>,
-) -> Result<Value, AppError> {
-    let api = target.api()?;
-    Ok(block_on(api.ask(method, path, body))??)
 }
 
 fn status(plan: &Value) -> String {
@@ -148,7 +132,7 @@ fn print(target: &AdminTarget, plan: &Value) {
         false => format!(" {}", write["key"]),
     };
     println!("would        {}{key}", cell(&write["verb"]));
-    for column in write["changed"].as_array().into_iter().flatten() {
+    for column in each(&write["changed"]) {
         let column = cell(column);
         let side = |side: &str| match write[side].get(&column) {
             Some(value) => value.to_string(),

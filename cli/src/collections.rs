@@ -8,8 +8,7 @@ use serde_json::Value;
 
 use super::{
     Done,
-    admin::{AdminArgs, AdminTarget, cell, path, table},
-    block_on,
+    admin::{AdminArgs, AdminTarget, cell, each, path, print_table},
 };
 
 pub(super) type Collections = AdminArgs<CollectionsCommand>;
@@ -35,10 +34,9 @@ const DRIFTED: u8 = 3;
 impl Collections {
     pub(super) fn run(self) -> Done {
         let Self { command, target } = self;
-        let api = target.api()?;
         match command {
             CollectionsCommand::List => {
-                let all = block_on(api.ask(Method::GET, "/v1/collections", None))??;
+                let all = target.ask(Method::GET, "/v1/collections", None)?;
                 list(&target, &all);
                 Ok(ExitCode::SUCCESS)
             }
@@ -47,7 +45,7 @@ impl Collections {
                 collection,
             } => {
                 let path = path(&["v1", "collections", &contract, &collection, "describe"]);
-                let described = block_on(api.ask(Method::POST, &path, None))??;
+                let described = target.ask(Method::POST, &path, None)?;
                 match target.json {
                     true => println!("{described}"),
                     false => println!("{}", drift(&described).trim_end()),
@@ -68,8 +66,7 @@ fn list(target: &AdminTarget, all: &Value) {
         println!("{all}");
         return;
     }
-    let all: Vec<&Value> = all.as_array().into_iter().flatten().collect();
-    let row = |collection: &&Value| {
+    let row = |collection: &Value| {
         let class = collection["difference"]["class"]
             .as_str()
             .map(|class| format!("drifted, {class}"));
@@ -85,18 +82,9 @@ fn list(target: &AdminTarget, all: &Value) {
             class.unwrap_or_else(|| "as published".to_owned()),
         ]
     };
-    let rows: Vec<Vec<String>> = all.iter().map(row).collect();
-    print!(
-        "{}",
-        table(
-            &["CONTRACT", "COLLECTION", "ADAPTER", "WRITE", "SOURCE"],
-            &rows
-        )
-    );
-    for collection in all
-        .iter()
-        .filter(|collection| !collection["difference"].is_null())
-    {
+    let head = ["CONTRACT", "COLLECTION", "ADAPTER", "WRITE", "SOURCE"];
+    print_table(&head, all, row);
+    for collection in each(all).filter(|collection| !collection["difference"].is_null()) {
         print!(
             "\n{} {}\n{}",
             cell(&collection["contract"]),
@@ -108,14 +96,7 @@ fn list(target: &AdminTarget, all: &Value) {
 
 /// Writes how a source has changed, and how to continue.
 pub(super) fn drift(of: &Value) -> String {
-    let lines = |key: &str| {
-        of[key]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .map(cell)
-            .collect::<Vec<_>>()
-    };
+    let lines = |key: &str| each(&of[key]).map(cell).collect::<Vec<_>>();
     if of["difference"].is_null() {
         return "the source serves what was published\n".to_owned();
     }

@@ -17,9 +17,9 @@ use self::{
     list::list,
 };
 use super::{
-    AppError, Done,
-    admin::{AdminArgs, AdminClient, AdminTarget, cell, map_list, path, table, time},
-    block_on, offered,
+    Done,
+    admin::{AdminArgs, AdminTarget, cell, each, path, print_table, time},
+    offered,
 };
 
 pub(super) type Contracts = AdminArgs<ContractsCommand>;
@@ -112,10 +112,8 @@ impl Contracts {
             ContractsCommand::Submit { file, hold } => {
                 let source = super::compile::read(&file)?;
                 let body = json!({ "source": source, "hold": hold });
-                submitted(
-                    &target,
-                    &ask(&target, Method::POST, "/v1/contracts", Some(&body))?,
-                )
+                let answer = target.ask(Method::POST, "/v1/contracts", Some(&body))?;
+                submitted(&target, &answer)
             }
             ContractsCommand::Apply(command) => command.run(&target),
             ContractsCommand::Publish {
@@ -135,16 +133,12 @@ impl Contracts {
             } => {
                 let path = path(&["v1", "versions", &contract, &major.to_string()]);
                 let body = json!({ "sunset": at });
-                ask(&target, Method::PUT, &path, Some(&body))?;
+                target.ask(Method::PUT, &path, Some(&body))?;
                 Ok(ExitCode::SUCCESS)
             }
             ContractsCommand::Discard { draft } => {
-                ask(
-                    &target,
-                    Method::POST,
-                    &path(&["v1", "drafts", &draft, "discard"]),
-                    None,
-                )?;
+                let path = path(&["v1", "drafts", &draft, "discard"]);
+                target.ask(Method::POST, &path, None)?;
                 Ok(ExitCode::SUCCESS)
             }
             ContractsCommand::Rollback {
@@ -152,12 +146,9 @@ impl Contracts {
                 to,
                 fingerprint: None,
             } => {
-                let report = ask(&target, Method::GET, &difference(&name, &to), None)?;
-                looked_at(
-                    &target,
-                    &report,
-                    &format!("weir contracts rollback {name} --to {to}"),
-                )
+                let report = target.ask(Method::GET, &difference(&name, &to), None)?;
+                let command = format!("weir contracts rollback {name} --to {to}");
+                looked_at(&target, &report, &command)
             }
             ContractsCommand::Rollback {
                 name,
@@ -165,23 +156,13 @@ impl Contracts {
                 fingerprint: Some(fingerprint),
             } => {
                 let body = json!({ "to": to, "fingerprint": fingerprint });
-                live(
-                    &target,
-                    &ask(
-                        &target,
-                        Method::POST,
-                        &path(&["v1", "contracts", &name, "rollback"]),
-                        Some(&body),
-                    )?,
-                )
+                let path = path(&["v1", "contracts", &name, "rollback"]);
+                let answer = target.ask(Method::POST, &path, Some(&body))?;
+                live(&target, &answer)
             }
             ContractsCommand::Retire { name, fingerprint } => {
-                let held = ask(
-                    &target,
-                    Method::POST,
-                    &path(&["v1", "contracts", &name, "retire"]),
-                    None,
-                )?;
+                let path = path(&["v1", "contracts", &name, "retire"]);
+                let held = target.ask(Method::POST, &path, None)?;
                 match fingerprint {
                     None => submitted(&target, &held),
                     Some(fingerprint) => {
@@ -191,16 +172,6 @@ impl Contracts {
             }
         }
     }
-}
-
-fn ask(
-    target: &AdminTarget,
-    method: Method,
-    path: &str,
-    body: Option<&Value>,
-) -> Result<Value, AppError> {
-    let api: AdminClient = target.api()?;
-    Ok(block_on(api.ask(method, path, body))??)
 }
 
 /// Returns the path of the difference between the live version and another.
@@ -224,19 +195,13 @@ fn publish(
     if let Some(keep) = keep {
         keep.add_to(&mut body)?;
     }
-    live(
-        target,
-        &ask(
-            target,
-            Method::POST,
-            &path(&["v1", "drafts", draft, "publish"]),
-            Some(&body),
-        )?,
-    )
+    let path = path(&["v1", "drafts", draft, "publish"]);
+    let answer = target.ask(Method::POST, &path, Some(&body))?;
+    live(target, &answer)
 }
 
 fn show(target: &AdminTarget, name: &str) -> Done {
-    let contract = ask(target, Method::GET, &path(&["v1", "contracts", name]), None)?;
+    let contract = target.ask(Method::GET, &path(&["v1", "contracts", name]), None)?;
     if target.json {
         println!("{contract}");
         return Ok(ExitCode::SUCCESS);
@@ -261,11 +226,8 @@ fn show(target: &AdminTarget, name: &str) -> Done {
             cell(&row["published_by"]),
         ]
     };
-    let rows = map_list(&contract["versions"], version);
-    print!(
-        "{}",
-        table(&["VERSION", "CHANGE", "PUBLISHED", "BY"], &rows)
-    );
+    let head = ["VERSION", "CHANGE", "PUBLISHED", "BY"];
+    print_table(&head, &contract["versions"], version);
     print_kept(&contract["kept"]);
     let draft = |row: &Value| {
         vec![
@@ -276,20 +238,13 @@ fn show(target: &AdminTarget, name: &str) -> Done {
             cell(&row["created_by"]),
         ]
     };
-    let rows = map_list(&contract["drafts"], draft);
-    if !rows.is_empty() {
+    if each(&contract["drafts"]).next().is_some() {
         println!();
-        print!(
-            "{}",
-            table(&["DRAFT", "STATUS", "CHANGE", "CREATED", "BY"], &rows)
-        );
+        let head = ["DRAFT", "STATUS", "CHANGE", "CREATED", "BY"];
+        print_table(&head, &contract["drafts"], draft);
     }
-    let collections = ask(target, Method::GET, "/v1/collections", None)?;
-    let drifted = collections
-        .as_array()
-        .into_iter()
-        .flatten()
-        .filter(|one| !one["difference"].is_null());
+    let collections = target.ask(Method::GET, "/v1/collections", None)?;
+    let drifted = each(&collections).filter(|one| !one["difference"].is_null());
     for collection in drifted.filter(|one| one["contract"] == name) {
         print!(
             "\nthe source of {} has changed\n{}",
@@ -302,7 +257,7 @@ fn show(target: &AdminTarget, name: &str) -> Done {
 
 /// Shows what a draft would change and, if it waits, how to agree.
 fn show_draft(target: &AdminTarget, id: &str) -> Done {
-    let draft = ask(target, Method::GET, &path(&["v1", "drafts", id]), None)?;
+    let draft = target.ask(Method::GET, &path(&["v1", "drafts", id]), None)?;
     let report = with_impact(&draft["report"], &draft);
     if draft["status"] == DraftStatus::Pending.as_str() {
         return looked_at(
@@ -379,8 +334,7 @@ fn with_impact(report: &Value, draft: &Value) -> Value {
 /// version.
 fn what_comes(report: &Value) -> String {
     let rules = ["tool-added", "tool-renamed", "item-added"];
-    let items = || report["items"].as_array().into_iter().flatten();
-    let came: Vec<&str> = items()
+    let came: Vec<&str> = each(&report["items"])
         .filter(|item| rules.iter().any(|rule| item["rule"] == *rule))
         .filter_map(|item| item["new"].as_str())
         .collect();

@@ -19,7 +19,7 @@ use weir_contracts::{
 
 use super::{
     AppError, Done,
-    admin::{AdminClient, admin_url, cell, map_list, path},
+    admin::{AdminClient, admin_url, cell, path},
     block_on,
     call::RemoteEndpoint,
     compile::{ShapeArgs, read},
@@ -291,7 +291,13 @@ fn impact(impact: &Value) -> String {
             cell(&agent["tool"]),
             cell(&agent["agent"])
         );
-        let reasons = map_list(&agent["reasons"], cell).join("; ");
+        let reasons = agent["reasons"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(cell)
+            .collect::<Vec<_>>()
+            .join("; ");
         let unclear = agent["cannot_tell"].as_i64().filter(|calls| *calls > 0);
         let unclear =
             unclear.map_or_else(String::new, |calls| format!(", {calls} cannot be judged"));

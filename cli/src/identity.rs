@@ -8,8 +8,7 @@ use serde_json::Value;
 
 use super::{
     Done,
-    admin::{AdminArgs, cell, table, time},
-    block_on,
+    admin::{AdminArgs, cell, time},
 };
 
 pub(super) type Identity = AdminArgs<IdentityCommand>;
@@ -28,17 +27,10 @@ const HEAD: [&str; 5] = ["LAST", "TIMES", "ENDPOINT", "REASON", "HOLDER"];
 impl Identity {
     pub(super) fn run(self) -> Done {
         let Self { command, target } = self;
-        let api = target.api()?;
         match command {
             IdentityCommand::Failures => {
-                let failures = block_on(api.ask(Method::GET, "/v1/identity/failures", None))??;
-                if target.json {
-                    println!("{failures}");
-                } else {
-                    let all = failures.as_array().into_iter().flatten();
-                    let rows: Vec<Vec<String>> = all.map(row).collect();
-                    print!("{}", table(&HEAD, &rows));
-                }
+                let failures = target.ask(Method::GET, "/v1/identity/failures", None)?;
+                target.print_list(&failures, &HEAD, row);
             }
         }
         Ok(ExitCode::SUCCESS)

@@ -8,8 +8,7 @@ use serde_json::{Value, json};
 
 use super::{
     Done,
-    admin::{AdminArgs, AdminTarget, cell, map_list, path, table, time},
-    block_on,
+    admin::{AdminArgs, cell, each, path, time},
 };
 
 pub(super) type Keys = AdminArgs<KeysCommand>;
@@ -125,12 +124,12 @@ impl Keys {
                     "limits": limits,
                     "expires_in_s": expires_days.map(|days| i64::from(days) * 86_400),
                 });
-                let made = ask(&target, Method::POST, "/v1/keys", Some(body))?;
+                let made = target.ask(Method::POST, "/v1/keys", Some(&body))?;
                 if target.json {
                     println!("{made}");
                 } else {
                     println!("{}", cell(&made["key"]));
-                    for warning in made["warnings"].as_array().into_iter().flatten() {
+                    for warning in each(&made["warnings"]) {
                         eprintln!("warning: {}", cell(warning));
                     }
                     eprintln!(
@@ -139,43 +138,32 @@ impl Keys {
                 }
             }
             KeysCommand::List => {
-                let keys = ask(&target, Method::GET, "/v1/keys", None)?;
-                if target.json {
-                    println!("{keys}");
-                } else {
-                    let rows = map_list(&keys, row);
-                    print!("{}", table(&HEAD, &rows));
-                }
+                let keys = target.ask(Method::GET, "/v1/keys", None)?;
+                target.print_list(&keys, &HEAD, row);
             }
             KeysCommand::Pin {
                 agent,
                 version: (contract, major),
             } => {
                 let path = path(&["v1", "pins", &agent, &contract]);
-                ask(&target, Method::PUT, &path, Some(json!({ "major": major })))?;
+                target.ask(Method::PUT, &path, Some(&json!({ "major": major })))?;
                 if !target.json {
                     println!("{agent} stays on version {major} of {contract}");
                 }
             }
             KeysCommand::Unpin { agent, contract } => {
                 let path = path(&["v1", "pins", &agent, &contract]);
-                ask(&target, Method::DELETE, &path, None)?;
+                target.ask(Method::DELETE, &path, None)?;
                 if !target.json {
                     println!("{agent} has the live version of {contract} from now on");
                 }
             }
             KeysCommand::Pins => {
-                let all = ask(&target, Method::GET, "/v1/versions", None)?;
-                if target.json {
-                    println!("{}", all["pins"]);
-                } else {
-                    let pins = all["pins"].as_array().into_iter().flatten();
-                    let rows: Vec<Vec<String>> = pins.map(pin_row).collect();
-                    print!("{}", table(&["AGENT", "VERSION", "SINCE", "BY"], &rows));
-                }
+                let all = target.ask(Method::GET, "/v1/versions", None)?;
+                target.print_list(&all["pins"], &["AGENT", "VERSION", "SINCE", "BY"], pin_row);
             }
             KeysCommand::Revoke { id } => {
-                ask(&target, Method::DELETE, &path(&["v1", "keys", &id]), None)?;
+                target.ask(Method::DELETE, &path(&["v1", "keys", &id]), None)?;
                 if !target.json {
                     println!("{id} is revoked: the next call with it is refused");
                 }
@@ -183,16 +171,6 @@ impl Keys {
         }
         Ok(ExitCode::SUCCESS)
     }
-}
-
-fn ask(
-    target: &AdminTarget,
-    method: Method,
-    path: &str,
-    body: Option<Value>,
-) -> Result<Value, super::AppError> {
-    let api = target.api()?;
-    Ok(block_on(api.ask(method, path, body.as_ref()))??)
 }
 
 const HEAD: [&str; 9] = [
@@ -214,7 +192,7 @@ fn row(key: &Value) -> Vec<String> {
         list => {
             let names = ["contracts", "tools"]
                 .into_iter()
-                .flat_map(|kind| list[kind].as_array().into_iter().flatten());
+                .flat_map(|kind| each(&list[kind]));
             names.map(cell).collect::<Vec<_>>().join(",")
         }
     };

@@ -9,7 +9,6 @@ use serde_json::Value;
 use super::{
     Done,
     admin::{AdminTarget, cell, table, time},
-    block_on,
 };
 
 /// List the gateways that share the state, with the last change that each has taken over
@@ -21,8 +20,7 @@ pub(super) struct NodesArgs {
 
 impl NodesArgs {
     pub(super) fn run(self) -> Done {
-        let api = self.target.api()?;
-        let list = block_on(api.ask(Method::GET, "/v1/nodes", None))??;
+        let list = self.target.ask(Method::GET, "/v1/nodes", None)?;
         match self.target.json {
             true => println!("{list}"),
             false => print!("{}", text(&list)),

@@ -11,8 +11,8 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::{
-    AppError, Done,
-    admin::{AdminArgs, AdminTarget, cell, map_list, path, table},
+    Done,
+    admin::{AdminArgs, AdminTarget, cell, each, joined, path, print_table, table},
     author, block_on,
 };
 
@@ -88,30 +88,21 @@ impl Plugins {
             PluginsCommand::Show { name } => show(&target, &name),
             PluginsCommand::Upload { file, name } => upload(&target, &file, name),
             PluginsCommand::Accept { name, sha256 } => {
-                let api = target.api()?;
+                let path = format!("/v1/plugins/{name}/accept");
                 let accepted = json!({ "sha256": sha256 });
-                let plugin = block_on(api.ask(
-                    Method::POST,
-                    &format!("/v1/plugins/{name}/accept"),
-                    Some(&accepted),
-                ))??;
+                let plugin = target.ask(Method::POST, &path, Some(&accepted))?;
                 print_plugin(&target, &plugin);
                 Ok(ExitCode::SUCCESS)
             }
             PluginsCommand::Reload => {
-                let api = target.api()?;
-                outcomes(
-                    &target,
-                    &block_on(api.ask(Method::POST, "/v1/plugins/reload", None))??,
-                );
+                let reloaded = target.ask(Method::POST, "/v1/plugins/reload", None)?;
+                outcomes(&target, &reloaded);
                 Ok(ExitCode::SUCCESS)
             }
             PluginsCommand::Remove { name } => {
-                let api = target.api()?;
-                outcomes(
-                    &target,
-                    &block_on(api.ask(Method::DELETE, &path(&["v1", "plugins", &name]), None))??,
-                );
+                let path = path(&["v1", "plugins", &name]);
+                let removed = target.ask(Method::DELETE, &path, None)?;
+                outcomes(&target, &removed);
                 Ok(ExitCode::SUCCESS)
             }
         }
@@ -124,7 +115,7 @@ fn outcomes(target: &AdminTarget, outcomes: &Value) {
         println!("{outcomes}");
         return;
     }
-    for outcome in outcomes.as_array().into_iter().flatten() {
+    for outcome in each(outcomes) {
         let plugin = outcome["plugin"]
             .as_str()
             .map(|plugin| format!(" {plugin} {}", cell(&outcome["version"])));
@@ -140,13 +131,8 @@ fn outcomes(target: &AdminTarget, outcomes: &Value) {
     }
 }
 
-fn all(target: &AdminTarget) -> Result<Value, AppError> {
-    let api = target.api()?;
-    Ok(block_on(api.ask(Method::GET, "/v1/plugins", None))??)
-}
-
 fn list(target: &AdminTarget) -> Done {
-    let all = all(target)?;
+    let all = target.ask(Method::GET, "/v1/plugins", None)?;
     if target.json {
         println!("{all}");
         return Ok(ExitCode::SUCCESS);
@@ -165,7 +151,6 @@ fn list(target: &AdminTarget) -> Done {
             cell(&plugin["digest"]).chars().take(12).collect(),
         ]
     };
-    let rows = map_list(&all["plugins"], row);
     let head = [
         "PLUGIN",
         "VERSION",
@@ -178,13 +163,8 @@ fn list(target: &AdminTarget) -> Done {
         "FAILED",
         "DIGEST",
     ];
-    print!("{}", table(&head, &rows));
-    for plugin in all["plugins"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .filter(|plugin| plugin["reason"].is_string())
-    {
+    print_table(&head, &all["plugins"], row);
+    for plugin in each(&all["plugins"]).filter(|plugin| plugin["reason"].is_string()) {
         println!(
             "\n{}: {}: {}",
             cell(&plugin["name"]),
@@ -199,7 +179,7 @@ fn list(target: &AdminTarget) -> Done {
             cell(&refused["reason"]),
         ]
     };
-    let rows = map_list(&all["refused"], row);
+    let rows: Vec<Vec<String>> = each(&all["refused"]).map(row).collect();
     if !rows.is_empty() {
         print!("\n{}", table(&["FILE", "HEALTH", "WHY"], &rows));
     }
@@ -207,7 +187,7 @@ fn list(target: &AdminTarget) -> Done {
 }
 
 fn show(target: &AdminTarget, name: &str) -> Done {
-    let all = all(target)?;
+    let all = target.ask(Method::GET, "/v1/plugins", None)?;
     let plugins = all["plugins"]
         .as_array()
         .map(Vec::as_slice)
@@ -275,10 +255,6 @@ fn print_details(plugin: &Value) {
         .as_str()
         .map_or_else(String::new, |reason| format!(": {reason}"));
     println!("  health      {}{reason}", cell(&plugin["health"]));
-}
-
-fn joined(list: &Value) -> String {
-    map_list(list, cell).join(",")
 }
 
 fn grants(plugin: &Value) -> String {

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::{
     Done,
-    admin::{AdminTarget, cell, map_list},
+    admin::{AdminTarget, cell, each},
     block_on,
 };
 
@@ -33,7 +33,7 @@ impl ReloadArgs {
 }
 
 fn text(reloaded: &Value) -> String {
-    let part = |key: &str| map_list(&reloaded[key], cell);
+    let part = |key: &str| each(&reloaded[key]).map(cell).collect::<Vec<_>>();
     let (changed, waiting) = (part("changed"), part("needs_restart"));
     let mut text = match changed.is_empty() {
         true => "no key that a reload applies has changed\n".to_owned(),

@@ -36,7 +36,7 @@ use weir_upstream::{UpstreamTarget as Server, UpstreamTransport};
 
 use super::{
     AppError, Done,
-    admin::{AdminArgs, AdminClient, AdminTarget, cell, path, table, time},
+    admin::{AdminArgs, AdminClient, AdminTarget, cell, each, path, print_table, time},
     block_on, hosts,
     lint::line,
     offered, start,
@@ -144,19 +144,14 @@ impl Upstreams {
         match command {
             UpstreamsCommand::List => list(&target),
             UpstreamsCommand::Show { name } => {
-                let api = target.api()?;
-                let upstream =
-                    block_on(api.ask(Method::GET, &path(&["v1", "upstreams", &name]), None))??;
+                let path = path(&["v1", "upstreams", &name]);
+                let upstream = target.ask(Method::GET, &path, None)?;
                 print_upstream(&target, &upstream);
                 Ok(ExitCode::SUCCESS)
             }
             UpstreamsCommand::Look { name } => {
-                let api = target.api()?;
-                let upstream = block_on(api.ask(
-                    Method::POST,
-                    &path(&["v1", "upstreams", &name, "look"]),
-                    None,
-                ))??;
+                let path = path(&["v1", "upstreams", &name, "look"]);
+                let upstream = target.ask(Method::POST, &path, None)?;
                 print_upstream(&target, &upstream);
                 Ok(if upstream["state"] == "up" {
                     ExitCode::SUCCESS
@@ -176,8 +171,7 @@ impl Upstreams {
 }
 
 fn list(target: &AdminTarget) -> Done {
-    let api = target.api()?;
-    let all = block_on(api.ask(Method::GET, "/v1/upstreams", None))??;
+    let all = target.ask(Method::GET, "/v1/upstreams", None)?;
     if target.json {
         println!("{all}");
         return Ok(ExitCode::SUCCESS);
@@ -199,20 +193,12 @@ fn list(target: &AdminTarget) -> Done {
             cell(&upstream["draft"]),
         ]
     };
-    let upstreams = all["upstreams"]
-        .as_array()
-        .map(Vec::as_slice)
-        .unwrap_or_default();
-    let rows: Vec<Vec<String>> = upstreams.iter().map(row).collect();
     let head = [
         "UPSTREAM", "STATE", "CONTRACT", "VERSION", "TOOLS", "LEFT OUT", "SESSIONS", "CALLS",
         "FAILED", "WAITING",
     ];
-    print!("{}", table(&head, &rows));
-    for upstream in upstreams
-        .iter()
-        .filter(|upstream| upstream["reason"].is_string())
-    {
+    print_table(&head, &all["upstreams"], row);
+    for upstream in each(&all["upstreams"]).filter(|upstream| upstream["reason"].is_string()) {
         println!(
             "\n{}: {}",
             cell(&upstream["name"]),
@@ -269,7 +255,7 @@ fn print_upstream(target: &AdminTarget, upstream: &Value) {
         );
     }
     for (what, word) in [("left_out", "left out"), ("notes", "note")] {
-        for line in upstream[what].as_array().into_iter().flatten() {
+        for line in each(&upstream[what]) {
             println!("  {word}: {}", cell(line));
         }
     }

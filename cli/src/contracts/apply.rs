@@ -6,7 +6,7 @@ use clap::Args;
 use reqwest::Method;
 use serde_json::json;
 
-use super::{HELD, ask, submitted};
+use super::{HELD, submitted};
 use crate::{Done, admin::AdminTarget, compile};
 
 /// Submit every contract file of a folder, as `submit` does with one: for gateways that share their state
@@ -31,7 +31,7 @@ impl ApplyArgs {
         for file in files {
             let source = compile::read(&file)?;
             let body = json!({ "source": source, "hold": self.hold });
-            let answer = ask(target, Method::POST, "/v1/contracts", Some(&body));
+            let answer = target.ask(Method::POST, "/v1/contracts", Some(&body));
             let answer = answer.inspect_err(|_| eprintln!("{}:", file.display()))?;
             submitted(target, &answer)?;
             if answer["verdict"] == "held" {

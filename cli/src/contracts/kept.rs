@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::{
     AppError,
-    admin::{cell, map_list, table, time},
+    admin::{cell, each, print_table, time},
     compile,
 };
 
@@ -58,17 +58,15 @@ pub(super) fn print_kept(kept: &Value) {
         };
         vec![cell(&kept["version"]), binding.to_owned(), until]
     };
-    let rows = map_list(kept, row);
-    if !rows.is_empty() {
+    if each(kept).next().is_some() {
         println!();
-        print!("{}", table(&["KEPT", "BY", "UNTIL"], &rows));
+        print_table(&["KEPT", "BY", "UNTIL"], kept, row);
     }
 }
 
 /// Prints the versions that are kept already, and whose calls no shim would convert after a draft is published.
 pub(super) fn print_lost(keeping: &Value) {
-    let next = keeping["beside"].as_array().into_iter().flatten();
-    for lost in next.filter(|next| next["shim"].is_null()) {
+    for lost in each(&keeping["beside"]).filter(|next| next["shim"].is_null()) {
         println!(
             "version {}, which is kept, would lose its shim and go on with its own binding, unless --keep --shim FILE carries \
              it on: {}",

@@ -5,21 +5,19 @@ use std::process::ExitCode;
 use reqwest::Method;
 use serde_json::Value;
 
-use super::ask;
 use crate::{
     Done,
-    admin::{AdminTarget, cell, format_problem, map_list, table},
+    admin::{AdminTarget, cell, each, format_problem, joined, print_table},
 };
 
 pub(super) fn list(target: &AdminTarget) -> Done {
-    let all = ask(target, Method::GET, "/v1/contracts", None)?;
+    let all = target.ask(Method::GET, "/v1/contracts", None)?;
     if target.json {
         println!("{all}");
         return Ok(ExitCode::SUCCESS);
     }
     let row = |contract: &Value| {
         let count = contract["tools"].as_array().map_or(0, Vec::len).to_string();
-        let pending = map_list(&contract["pending"], cell).join(",");
         let without = if contract["revision"].is_null() {
             "none yet"
         } else {
@@ -31,15 +29,12 @@ pub(super) fn list(target: &AdminTarget) -> Done {
             version,
             cell(&contract["origin"]),
             count,
-            pending,
+            joined(&contract["pending"]),
         ]
     };
-    let rows = map_list(&all["contracts"], row);
-    print!(
-        "{}",
-        table(&["CONTRACT", "VERSION", "FROM", "TOOLS", "PENDING"], &rows)
-    );
-    for contract in all["contracts"].as_array().into_iter().flatten() {
+    let head = ["CONTRACT", "VERSION", "FROM", "TOOLS", "PENDING"];
+    print_table(&head, &all["contracts"], row);
+    for contract in each(&all["contracts"]) {
         let maker = match contract["origin"].as_str() {
             Some("file") => "file",
             Some("upstream") => "server",
@@ -53,7 +48,7 @@ pub(super) fn list(target: &AdminTarget) -> Done {
             );
         }
     }
-    for refused in all["refused"].as_array().into_iter().flatten() {
+    for refused in each(&all["refused"]) {
         let kind = refused["kind"].as_str().unwrap_or_default();
         let meanwhile = match kind {
             "contract" => "the version published before is still served",
@@ -61,13 +56,11 @@ pub(super) fn list(target: &AdminTarget) -> Done {
             _ => "what does not need it is served",
         };
         println!("\nrefused: {kind} {}; {meanwhile}", cell(&refused["file"]));
-        refused["problems"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .for_each(|problem| println!("{}", format_problem(problem)));
+        for problem in each(&refused["problems"]) {
+            println!("{}", format_problem(problem));
+        }
     }
-    for waiting in all["waiting"].as_array().into_iter().flatten() {
+    for waiting in each(&all["waiting"]) {
         println!(
             "\nwaiting: {}: {}",
             cell(&waiting["file"]),

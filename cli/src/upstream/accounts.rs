@@ -22,8 +22,8 @@ use weir_upstream::{find_challenge, find_server_issuer};
 use super::{
     super::{
         Done,
-        admin::{AdminTarget, cell, map_list, path, table, time},
-        block_on, start,
+        admin::{AdminTarget, cell, path, time},
+        start,
         terminal::TerminalProgress,
     },
     BY, LOOK_MAX,
@@ -39,13 +39,8 @@ const HEAD_TIME_MAX: Duration = Duration::from_secs(5);
 const GATEWAY: &str = "gateway";
 
 pub(super) fn list(target: &AdminTarget, name: &str) -> Done {
-    let api = target.api()?;
     let place = path(&["v1", "upstreams", name, "accounts"]);
-    let all = block_on(api.ask(Method::GET, &place, None))??;
-    if target.json {
-        println!("{all}");
-        return Ok(ExitCode::SUCCESS);
-    }
+    let all = target.ask(Method::GET, &place, None)?;
     let row = |account: &Value| {
         vec![
             cell(&account["number"]),
@@ -55,22 +50,15 @@ pub(super) fn list(target: &AdminTarget, name: &str) -> Done {
             time(&account["renewed_ms"]),
         ]
     };
-    let rows = map_list(&all, row);
-    print!(
-        "{}",
-        table(
-            &["NUMBER", "OWNER", "ISSUER", "CONNECTED", "RENEWED"],
-            &rows
-        )
-    );
+    let head = ["NUMBER", "OWNER", "ISSUER", "CONNECTED", "RENEWED"];
+    target.print_list(&all, &head, row);
     Ok(ExitCode::SUCCESS)
 }
 
 pub(super) fn disconnect(target: &AdminTarget, name: &str, number: i64) -> Done {
-    let api = target.api()?;
     let number = number.to_string();
     let place = path(&["v1", "upstreams", name, "accounts", &number]);
-    block_on(api.ask(Method::DELETE, &place, None))??;
+    target.ask(Method::DELETE, &place, None)?;
     println!("the account has ended: the next call of its owner asks for another");
     Ok(ExitCode::SUCCESS)
 }
