@@ -15,7 +15,7 @@ mod summaries;
 mod values;
 mod written;
 
-use both::{Both, Which, describe, object, open, outline, show, walk, with, write};
+use both::{Both, Which, describe, object, open, outline, read_all, show, walk, with, write};
 use weir_plugin_sdk::{
     Adapter, Change, Comparison, Condition, Field, Order, Query, Shape, Verb, serde_json,
     serde_json::{Value, json},
@@ -392,29 +392,22 @@ fn the_end_of_the_calendar_is_listed_in_any_zone() {
         ("UTC", "1 2 3 4", "1 2 3", ""),
     ] {
         let list = |conditions: Vec<Condition>, limit: u32| {
-            let mut query = Query {
+            let query = Query {
                 columns: vec!["id".to_owned()],
                 order: vec![Order::parse("-at")],
                 conditions,
                 limit,
                 ..Query::default()
             };
-            let mut walked = Vec::new();
-            for _ in 0..9 {
-                let page = both.same(|| {
+            let walked = read_all(query, |query| {
+                both.same(|| {
                     let mut shape = describe(settings)?;
                     shape.timezone = Some(zone.to_owned());
-                    SqlAdapter::open(settings, &shape)?.read(&query).map(show)
-                });
-                let (records, next) = page.expect(zone);
-                let records: Vec<Value> = serde_json::from_str(&records).expect("records");
-                walked.extend(records.iter().map(|record| record["id"].to_string()));
-                query.cursor = next;
-                if query.cursor.is_none() {
-                    break;
-                }
-            }
-            walked.join(" ")
+                    SqlAdapter::open(settings, &shape)?.read(query)
+                })
+            });
+            let ids: Vec<_> = walked.iter().map(|one| one["id"].to_string()).collect();
+            ids.join(" ")
         };
         assert_eq!(list(Vec::new(), 1), walk, "{zone}");
         let end = |comparison, moment: &str| vec![Condition::new("at", comparison, moment)];

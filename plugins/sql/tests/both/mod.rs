@@ -223,6 +223,23 @@ pub(crate) fn walk(both: &Both, table: &str, order: &[Order], limit: u32) -> Vec
     panic!("the walk does not end");
 }
 
+/// Reads the records of all pages of a list.
+pub(crate) fn read_all(
+    mut query: Query,
+    read: impl Fn(&Query) -> Result<Page, Error>,
+) -> Vec<Value> {
+    let mut records = Vec::new();
+    for _ in 0..100 {
+        let page = read(&query).expect("a page");
+        records.extend(serde_json::from_str::<Vec<Value>>(&page.records).expect("records"));
+        query.cursor = page.next;
+        if query.cursor.is_none() {
+            return records;
+        }
+    }
+    panic!("the list does not end");
+}
+
 pub(crate) fn describe(settings: &str) -> Result<Shape, Error> {
     SqlAdapter::describe(settings)
 }

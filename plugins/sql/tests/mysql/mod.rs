@@ -8,7 +8,7 @@ use weir_plugin_sdk::{
 };
 use weir_sql::SqlAdapter;
 
-use crate::both::{Both, Which, describe, object, open, outline, show, walk, write};
+use crate::both::{Both, Which, describe, object, open, outline, read_all, show, walk, write};
 
 const SETTINGS: &str = r#"{"connection":"db","table":"kinds"}"#;
 
@@ -545,25 +545,18 @@ fn no_record_is_lost_between_pages_of_long_texts() {
     ));
     for by in ["body", "-body"] {
         for limit in [1, 2, 3] {
-            let mut query = Query {
+            let query = Query {
                 columns: vec!["id".into()],
                 order: vec![Order::parse(by)],
                 limit,
                 ..Query::default()
             };
-            let mut walked = Vec::new();
-            for _ in 0..9 {
-                let page = both.on(Which::Mysql, || open("texts")?.read(&query));
-                let page = page.expect("a page");
-                let records: Vec<Value> = serde_json::from_str(&page.records).expect("records");
-                walked.extend(records.iter().filter_map(|record| record["id"].as_i64()));
-                query.cursor = page.next;
-                if query.cursor.is_none() {
-                    break;
-                }
-            }
-            walked.sort_unstable();
-            assert_eq!(walked, [1, 2, 3, 4, 5, 6, 7], "{by}, {limit} at a time");
+            let walked = read_all(query, |query| {
+                both.on(Which::Mysql, || open("texts")?.read(query))
+            });
+            let mut ids: Vec<_> = walked.iter().filter_map(|one| one["id"].as_i64()).collect();
+            ids.sort_unstable();
+            assert_eq!(ids, [1, 2, 3, 4, 5, 6, 7], "{by}, {limit} at a time");
         }
     }
 }
@@ -607,15 +600,14 @@ fn times_are_those_of_the_zone() {
         "Antarctica/Troll",
     ] {
         let read = |query: &Query| {
-            let page = both.same(|| {
+            both.same(|| {
                 let settings = r#"{"connection":"db","table":"times"}"#;
                 let shape = Shape {
                     timezone: Some(zone.to_owned()),
                     ..describe(settings)?
                 };
-                SqlAdapter::open(settings, &shape)?.read(query).map(show)
-            });
-            page.expect("a page")
+                SqlAdapter::open(settings, &shape)?.read(query)
+            })
         };
         for by in ["at", "-at"] {
             let mut query = Query {
@@ -623,15 +615,7 @@ fn times_are_those_of_the_zone() {
                 limit: 4,
                 ..Query::default()
             };
-            let mut count = 0;
-            loop {
-                let (records, next) = read(&query);
-                count += records.matches("\"id\"").count();
-                query.cursor = next;
-                if query.cursor.is_none() {
-                    break;
-                }
-            }
+            let count = read_all(query, read).len();
             assert_eq!(count, times.len(), "{zone} by {by}");
         }
         // The second reading of a time is no record's, and comes behind the first.
@@ -648,7 +632,7 @@ fn times_are_those_of_the_zone() {
                 Comparison::AtLeast,
                 Comparison::AtMost,
             ] {
-                read(&where_is("at", comparison, moment));
+                read(&where_is("at", comparison, moment)).expect("a page");
             }
         }
     }
@@ -665,28 +649,21 @@ fn a_list_goes_on_behind_times_that_clocks_skip() {
     let settings = r#"{"connection":"db","table":"shifts"}"#;
     for (by, expected) in [("at", "1 2 3 4 5 6"), ("-at", "5 3 4 2 1 6")] {
         for limit in [1, 2, 9] {
-            let mut query = Query {
+            let query = Query {
                 columns: vec!["id".to_owned()],
                 order: vec![Order::parse(by)],
                 limit,
                 ..Query::default()
             };
-            let mut walked = Vec::new();
-            for _ in 0..9 {
-                let page = both.on(Which::Mysql, || {
+            let walked = read_all(query, |query| {
+                both.on(Which::Mysql, || {
                     let mut shape = describe(settings)?;
                     shape.timezone = Some("Europe/Vienna".to_owned());
-                    SqlAdapter::open(settings, &shape)?.read(&query)
-                });
-                let page = page.expect("a page");
-                let records: Vec<Value> = serde_json::from_str(&page.records).expect("records");
-                walked.extend(records.iter().map(|record| record["id"].to_string()));
-                query.cursor = page.next;
-                if query.cursor.is_none() {
-                    break;
-                }
-            }
-            assert_eq!(walked.join(" "), expected, "by {by}, {limit} at once");
+                    SqlAdapter::open(settings, &shape)?.read(query)
+                })
+            });
+            let ids: Vec<_> = walked.iter().map(|one| one["id"].to_string()).collect();
+            assert_eq!(ids.join(" "), expected, "by {by}, {limit} at once");
         }
     }
 }

@@ -2,11 +2,11 @@
 
 use weir_plugin_sdk::{
     Adapter, Comparison, Condition, Order, Query, Shape, Verb,
-    serde_json::{self, Value, json},
+    serde_json::{Value, json},
 };
 use weir_sql::SqlAdapter;
 
-use crate::both::{Both, Which, describe, open, outline, write};
+use crate::both::{Both, Which, describe, open, outline, read_all, write};
 
 /// SQLite numbers a key that is the number of the row. For another one that it is not given it would keep a null.
 #[test]
@@ -188,21 +188,13 @@ fn rows_that_only_sqlite_takes_are_read() {
         "title:String body:String key= write= read_only=Some(\"A virtual table is read-only.\")"
     );
     let list = |table: &str, by: &[Order], limit: u32| {
-        let mut query = Query {
+        let query = Query {
             order: by.to_vec(),
             limit,
             ..Query::default()
         };
-        let mut walked = Vec::new();
-        loop {
-            let page = both.on(Which::Sqlite, || open(table)?.read(&query));
-            let page = page.expect(table);
-            walked.extend(serde_json::from_str::<Vec<Value>>(&page.records).expect("records"));
-            query.cursor = page.next;
-            if query.cursor.is_none() || walked.len() > 20 {
-                return Value::from(walked).to_string();
-            }
-        }
+        let read = |query: &Query| both.on(Which::Sqlite, || open(table)?.read(query));
+        Value::from(read_all(query, read)).to_string()
     };
     for limit in [1, 2, 9] {
         let expected = r#"[{"author":"a","paper":"p","pos":1},{"author":"a","paper":null,"pos":2},{"author":"b","paper":"q","pos":3}]"#;
@@ -259,25 +251,18 @@ fn rows_that_do_not_fit_are_left_out() {
     );
     later.expect("rows");
     let list = |shape: &Shape, table: &str, by: &[Order], limit: u32, columns: &[&str]| {
-        let mut query = Query {
+        let query = Query {
             columns: columns.iter().map(|column| column.to_string()).collect(),
             order: by.to_vec(),
             limit,
             ..Query::default()
         };
-        let mut walked = Vec::new();
-        loop {
-            let settings = format!(r#"{{"connection":"db","table":"{table}"}}"#);
-            let page = both.on(Which::Sqlite, || {
-                SqlAdapter::open(&settings, shape)?.read(&query)
-            });
-            let page = page.expect(table);
-            walked.extend(serde_json::from_str::<Vec<Value>>(&page.records).expect("records"));
-            query.cursor = page.next;
-            if query.cursor.is_none() || walked.len() > 20 {
-                return Value::from(walked);
-            }
-        }
+        let settings = format!(r#"{{"connection":"db","table":"{table}"}}"#);
+        read_all(query, |query| {
+            both.on(Which::Sqlite, || {
+                SqlAdapter::open(&settings, shape)?.read(query)
+            })
+        })
     };
     for limit in [1, 2, 9] {
         for (by, ids) in [
@@ -290,21 +275,14 @@ fn rows_that_do_not_fit_are_left_out() {
             let ids: Vec<Value> = ids.iter().map(|id| json!({"id": id, "n": 1})).collect();
             let all = list(&full, "full", &by, limit, &[]);
             let shown: Vec<Value> = all
-                .as_array()
-                .expect("records")
                 .iter()
                 .map(|one| json!({"id": one["id"], "n": one["n"]}))
                 .collect();
             assert_eq!(shown, ids, "{by:?} by {limit}");
-            let last = all
-                .as_array()
-                .expect("records")
-                .iter()
-                .find(|one| one["id"] == 9)
-                .expect("the last");
+            let last = all.iter().find(|one| one["id"] == 9).expect("the last");
             assert_eq!((&last["m"], &last["j"]), (&Value::Null, &json!("{")));
         }
-        let words = json!([{"n": 1, "v": "a"}, {"n": 2, "v": "c"}, {"n": 3, "v": "d"}]);
+        let words = [(1, "a"), (2, "c"), (3, "d")].map(|(n, v)| json!({"n": n, "v": v}));
         assert_eq!(list(&bare, "bare", &[], limit, &[]), words);
         let by_word = [Order::parse("v")];
         assert_eq!(list(&bare, "bare", &by_word, limit, &["n", "v"]), words);
