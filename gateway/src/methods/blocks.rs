@@ -19,6 +19,32 @@ pub(super) fn lowered(blocks: &str, version: ProtocolVersion) -> Cow<'_, str> {
     Cow::Owned(Value::Array(read).to_string())
 }
 
+/// Puts a value in front of blocks as a text, unless their texts have it, as a whole or item by item. `value` is JSON.
+pub(super) fn with_value<'b>(blocks: Cow<'b, str>, value: &str) -> Cow<'b, str> {
+    let (Ok(Value::Array(mut read)), Ok(wanted)) = (
+        serde_json::from_str(&blocks),
+        serde_json::from_str::<Value>(value),
+    ) else {
+        return blocks;
+    };
+    let texts: Vec<&str> = read
+        .iter()
+        .filter_map(|block| block["text"].as_str())
+        .collect();
+    let is_present = |value: &Value| {
+        texts.iter().any(|text| {
+            value.as_str() == Some(*text)
+                || serde_json::from_str::<Value>(text).is_ok_and(|read| read == *value)
+        })
+    };
+    let items = wanted.as_array().filter(|items| !items.is_empty());
+    if is_present(&wanted) || items.is_some_and(|items| items.iter().all(is_present)) {
+        return blocks;
+    }
+    read.insert(0, json!({ "type": "text", "text": value }));
+    Cow::Owned(Value::Array(read).to_string())
+}
+
 /// Lowers one block.
 pub(super) fn lower(block: &mut Value, version: ProtocolVersion) {
     let text = |name: &str| block[name].as_str().unwrap_or_default().to_owned();

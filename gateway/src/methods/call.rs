@@ -7,7 +7,7 @@ use weir_admission::ApartTurn;
 
 use super::{
     CallChannel, McpCall, RequestScope,
-    blocks::lowered,
+    blocks::{lowered, with_value},
     complete, item,
     meta::{ReceiptMeta, write_meta, write_server},
     request::CallSubject,
@@ -319,6 +319,10 @@ impl McpCall<'_> {
         if self.version.is_modern() {
             answer.string("resultType", "complete");
         }
+        // Before 2026-07-28 it is an object, and clients refuse a whole result for any other value.
+        let is_sent = |structured: &&String| {
+            self.version.is_modern() || self.version.is_structured() && structured.starts_with('{')
+        };
         let content = answer.member("content");
         match &result.content {
             CallContent::Text(text) => {
@@ -327,13 +331,16 @@ impl McpCall<'_> {
                 content.extend_from_slice(b"}]");
             }
             CallContent::Blocks(blocks) => {
-                content.extend_from_slice(lowered(blocks, self.version).as_bytes())
+                let blocks = lowered(blocks, self.version);
+                // Beside an object, the text is what the tool has for clients that take none.
+                let is_lost = |value: &&String| !is_sent(value) && !value.starts_with('{');
+                let blocks = match result.structured.as_ref().filter(is_lost) {
+                    Some(value) => with_value(blocks, value),
+                    None => blocks,
+                };
+                content.extend_from_slice(blocks.as_bytes());
             }
         }
-        // Before 2026-07-28 it is an object, and clients refuse a whole result for any other value. The text has it.
-        let is_sent = |structured: &&String| {
-            self.version.is_modern() || self.version.is_structured() && structured.starts_with('{')
-        };
         if let Some(structured) = result.structured.as_ref().filter(is_sent) {
             // We wrote this, value by value: on stdio a line break would end the message.
             debug_assert!(
@@ -461,6 +468,33 @@ mod tests {
                 assert_eq!(answer["content"][0]["text"], "text");
             }
         }
+    }
+
+    #[test]
+    fn a_value_that_a_client_is_not_sent_is_in_a_text() {
+        let texts = |version, texts: &[&str]| {
+            let blocks: Vec<Value> = texts
+                .iter()
+                .map(|text| json!({ "type": "text", "text": text }))
+                .collect();
+            let blocks = CallContent::Blocks(Value::from(blocks).to_string());
+            let sent = ToolResult::from_content(blocks, Some("[1,\"a\"]".to_owned()), false);
+            let answer = result(&call(version).answer(None, &sent));
+            let content = answer["content"].as_array().expect("a list").iter();
+            let texts: Vec<String> = content
+                .map(|block| block["text"].as_str().expect("a text").to_owned())
+                .collect();
+            texts
+        };
+        for version in [ProtocolVersion::V2025_03_26, ProtocolVersion::V2025_11_25] {
+            let placed = texts(version, &["See structuredContent."]);
+            assert_eq!(placed, ["[1,\"a\"]", "See structuredContent."]);
+            for present in [&["[1, \"a\"]"][..], &["1", "a"]] {
+                assert_eq!(texts(version, present), present, "it is there already");
+            }
+        }
+        let modern = texts(ProtocolVersion::V2026_07_28, &["See structuredContent."]);
+        assert_eq!(modern, ["See structuredContent."]);
     }
 
     #[test]
