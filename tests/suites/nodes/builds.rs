@@ -122,7 +122,7 @@ async fn a_build_that_is_uploaded_to_one_node_serves_at_all_and_a_broken_one_at_
         assert_eq!(load.await.expect("it ends"), Vec::<Value>::new());
     }
 
-    let removed = two.admin.succeed("DELETE", path, "").await;
+    two.admin.succeed("DELETE", path, "").await;
     for node in [&one, &two, &three] {
         let file = node.house.path().join("plugins/misbehaving.wasm");
         until("the file is removed", async || !file.exists()).await;

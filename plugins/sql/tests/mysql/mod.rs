@@ -610,7 +610,7 @@ fn times_are_those_of_the_zone() {
             })
         };
         for by in ["at", "-at"] {
-            let mut query = Query {
+            let query = Query {
                 order: vec![Order::parse(by)],
                 limit: 4,
                 ..Query::default()
