@@ -1504,16 +1504,16 @@ fn another_dialect_is_compared_by_what_it_means() {
         assert_eq!(rules(&found), [format!("input-{rule}")], "{found:?}");
         assert!(found.breaking, "{found:?}");
     }
-    // The same words of an older dialect: a rule beside a reference says nothing, so that this one is no second bound.
-    let beside = |longest: u8| {
-        let text = json!({ "type": "string", "maxLength": longest });
+    // In an older dialect a type beside a reference says nothing, so that texts were allowed there and some are no longer.
+    let beside = |shortest: u8| {
         let a = json!({ "$ref": "#/definitions/t", "type": "integer" });
+        let t = json!({ "minLength": shortest });
         named(
             seven,
-            json!({ "properties": { "a": a }, "definitions": { "t": text } }),
+            json!({ "properties": { "a": a }, "definitions": { "t": t } }),
         )
     };
-    let found = diff_schemas(&beside(9), &beside(5), SchemaSide::Input);
+    let found = diff_schemas(&beside(2), &beside(5), SchemaSide::Input);
     assert_eq!(found.class, ChangeSeverity::Breaking, "{found:?}");
     // A dialect that is not known may mean anything.
     let plain = json!({ "type": "object" });
