@@ -298,7 +298,7 @@ const SQLITE: &str = "{ kind: sqlite, database: shop.db }";
 #[test]
 fn what_is_no_configuration_is_refused() {
     for (text, why) in [
-        ("a: 1", "no configuration of Toolbox"),
+        ("a: 1", "not a configuration of Toolbox"),
         (
             "tools: { x: { kind: sqlite-sql, source: y, statement: SELECT 1 } }",
             "no tool could be imported",

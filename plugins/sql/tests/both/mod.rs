@@ -223,7 +223,7 @@ pub(crate) fn walk(both: &Both, table: &str, order: &[Order], limit: u32) -> Vec
     panic!("the walk does not end");
 }
 
-/// Reads the records of all pages of a list.
+/// Reads the records of all pages of a list, some of which may say how many others are left out.
 pub(crate) fn read_all(
     mut query: Query,
     read: impl Fn(&Query) -> Result<Page, Error>,
@@ -231,7 +231,11 @@ pub(crate) fn read_all(
     let mut records = Vec::new();
     for _ in 0..100 {
         let page = read(&query).expect("a page");
-        records.extend(serde_json::from_str::<Vec<Value>>(&page.records).expect("records"));
+        let mut of_page: Value = serde_json::from_str(&page.records).expect("records");
+        if of_page.is_object() {
+            of_page = of_page["records"].take();
+        }
+        records.append(of_page.as_array_mut().expect("records"));
         query.cursor = page.next;
         if query.cursor.is_none() {
             return records;

@@ -197,7 +197,7 @@ fn a_record_that_a_trigger_gives_another_key_is_not_mixed_up() {
         "CREATE TABLE named (code varchar(9) PRIMARY KEY, v text);
          INSERT INTO named VALUES ('a', 'another'), ('b', 'own');
          CREATE TRIGGER made BEFORE INSERT ON named FOR EACH ROW SET NEW.code = CONCAT(NEW.code, 'x');
-         CREATE TRIGGER kept BEFORE UPDATE ON named FOR EACH ROW SET NEW.code = CONCAT(NEW.code, 'x');
+         CREATE TRIGGER kept BEFORE UPDATE ON named FOR EACH ROW SET NEW.code = CONCAT(NEW.code, 'y');
          CREATE TABLE plain (code varchar(9) PRIMARY KEY, v text);
          INSERT INTO plain VALUES ('a', 'another');",
     );
