@@ -14,10 +14,10 @@ use weir_state::{GatewayState, ProfileRow, StateError};
 use crate::{serving::ServingGateway, telemetry::note_written};
 
 const WRITE_INTERVAL: Duration = Duration::from_secs(2);
-/// Reasons that are named for one agent and tool.
+/// Reasons that are listed for one agent and tool.
 const REASONS_MAX: usize = 3;
 
-/// Writes down what waits, again and again, until the task ends.
+/// Writes pending profiles to the state at intervals, until the task ends.
 pub async fn keep(gateway: Arc<ServingGateway>, state: Arc<GatewayState>) {
     let mut is_failing = false;
     loop {
@@ -35,7 +35,7 @@ pub struct Impact {
     days: u32,
     /// Calls that were judged.
     calls: i64,
-    /// Agents and tools with calls that would have failed or cannot be judged; all other calls would have passed.
+    /// Agents and tools with calls that would have failed or that cannot be judged; all other calls would have passed.
     agents: Vec<AgentImpact>,
 }
 
@@ -48,7 +48,7 @@ pub struct AgentImpact {
     fail: i64,
     /// The number of calls that the kept profiles cannot decide.
     cannot_tell: i64,
-    /// Why, the first few.
+    /// The first few reasons.
     reasons: Vec<String>,
 }
 
@@ -74,7 +74,7 @@ pub async fn impact(
     if days == 0 {
         return Ok(None);
     }
-    // What was written before is judged where the last calls cannot be.
+    // If the last calls cannot be written, those written before are judged.
     let _ = gateway.call_history().write(state, days).await;
     let rows = state.profiles(contract).await?;
     let mut found: BTreeMap<(String, String), AgentImpact> = BTreeMap::new();

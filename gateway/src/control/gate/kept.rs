@@ -1,4 +1,4 @@
-//! Versions that stay served when a breaking change takes their place, and the agents that are pinned to one.
+//! Versions that are still served after a breaking change replaced them, and the agents that are pinned to them.
 
 use std::{collections::VecDeque, slice, sync::Arc};
 
@@ -19,18 +19,18 @@ use crate::{
     identity::now_ms,
 };
 
-/// Versions of one contract that are served beside the live one.
+/// Versions of one contract that are served in addition to the live one.
 const KEPT_MAX: usize = 4;
-/// Drafts whose shims are kept, the newest last.
+/// Drafts whose shims are cached, newest last.
 const PREVIEWS_MAX: usize = 16;
 
-/// What keeping a live version would be, by the id of the draft that takes its place.
+/// Previews of keeping a live version, by the id of the draft that would replace it.
 pub(super) type KeepPreviews = VecDeque<(String, Arc<KeepPreview>)>;
 
 /// The treatment of the version that a breaking change replaces.
 #[derive(Clone, Debug, Default)]
 pub struct KeepVersion {
-    /// Its end; `None`: it has none.
+    /// When it ends; `None`: never.
     pub sunset_ms: Option<i64>,
     /// An operator's own shim; `None`: what the difference of the versions suggests.
     pub shim: Option<VersionShim>,
@@ -41,16 +41,16 @@ pub struct KeepPreview {
     pub version: String,
     /// The shim that the difference suggests, or the calls that it does not convert.
     pub shim: Result<VersionShim, String>,
-    /// Whether it cannot be kept without a shim.
+    /// Whether keeping it requires a shim.
     pub needs_shim: bool,
-    /// What becomes of the versions that are kept already and have a shim, if this one has the shim that is suggested.
+    /// What happens to already kept versions with a shim if this one gets the suggested shim.
     pub beside: Vec<NextShim>,
-    /// The revision of the contract that it is about.
+    /// The revision of the contract that it applies to.
     revision: i64,
 }
 
 impl Gate {
-    /// Returns what keeping the live version would be, if the draft `id` of `new` breaks its callers. The shim is derived once.
+    /// Returns a preview of keeping the live version, if the draft `id` of `new` breaks its callers. The shim is derived once.
     pub fn keep_preview(
         &self,
         id: &str,
@@ -72,7 +72,7 @@ impl Gate {
         if known.is_some() {
             return known;
         }
-        // Others look meanwhile.
+        // Other requests can read the previews meanwhile.
         let (shim, beside) = apart(|| {
             let shim = derived_shim(live, new);
             let beside = next_shims(
@@ -98,7 +98,7 @@ impl Gate {
         Some(preview)
     }
 
-    /// Returns the row of a version that stays beside `new`.
+    /// Returns the row of a version that is kept next to `new`.
     pub(super) fn row_to_keep(
         &self,
         keep: &KeepVersion,
@@ -154,7 +154,7 @@ impl Gate {
         let row = row.ok_or(StateError::Unknown("kept version"))?;
         let has_ended = |sunset: Option<i64>| sunset.is_some_and(|sunset| sunset <= now_ms());
         if has_ended(row.sunset_ms) && !has_ended(sunset_ms) {
-            // Others may have taken its names since it ended.
+            // Other contracts may have taken its names since it ended.
             let version = self.state.version(name, &row.version).await?;
             let version = version.ok_or(StateError::Unknown("kept version"))?;
             let contract = artifact(name, &version.artifact)?;
@@ -171,7 +171,7 @@ impl Gate {
         self.refresh().await
     }
 
-    /// Pins an agent to a major version of a contract; `None` lets it have the live one.
+    /// Pins an agent to a major version of a contract; `None` gives it the live one.
     pub async fn pin(
         &self,
         agent: &str,
@@ -208,7 +208,7 @@ impl Gate {
         self.pins.lock().clone()
     }
 
-    /// Takes over which agents are pinned.
+    /// Replaces the table of pinned agents.
     pub(super) async fn read_pins(&self) -> Result<(), GateError> {
         let rows = self.state.pins().await?;
         let rows = rows.iter().filter_map(|pin| {
@@ -223,7 +223,7 @@ impl Gate {
         Ok(())
     }
 
-    /// Reads the versions that are served beside a live one.
+    /// Reads the versions that are served in addition to a live one.
     pub(super) async fn read_kept(
         &self,
         rows: &[KeptRow],
@@ -252,7 +252,7 @@ impl Gate {
     }
 }
 
-/// Writes down that a version is kept, in the change that takes its place.
+/// Records that a version is kept, in the change that replaces it.
 pub(super) async fn keep(change: &mut LiveChange, row: &KeptRow) -> Result<(), GateError> {
     let now = now_ms();
     let mut others = change.kept_of(&row.contract).await?;
@@ -279,8 +279,8 @@ fn check_sunset(sunset_ms: Option<i64>, now_ms: i64) -> Result<(), GateError> {
     }
 }
 
-/// Returns the shim that the difference suggests, if it converts every call. Without one, a version keeps its own binding,
-/// which a version of a plugin does not have: the build of the live version answers.
+/// Returns the shim that the difference suggests, if it converts every call. Without a shim, a version keeps its own binding.
+/// Versions of a plugin have no binding to keep, since the build of the live version answers.
 fn suggested_shim(
     old: &CompiledContract,
     new: &CompiledContract,
@@ -305,8 +305,8 @@ pub(super) fn derived_shim(
     Ok(shim)
 }
 
-/// Returns the shim that converts calls of a kept version to those of the live one: the operator's, carried on from version to
-/// version as long as it fits, and the suggested one afterwards.
+/// Returns the shim that converts calls of a kept version to those of the live one: the operator's, carried over from version to
+/// version as long as it fits, and afterwards the suggested one.
 fn fitting_shim(
     row: &KeptRow,
     old: &CompiledContract,

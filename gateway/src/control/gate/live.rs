@@ -1,4 +1,4 @@
-//! The live versions, as this process knows them: read from the state when they move.
+//! The live versions known to this process: read from the state when they change.
 
 use std::{
     collections::BTreeMap,
@@ -16,18 +16,18 @@ use crate::{catalogue::KeptContract, identity::now_ms};
 pub struct LiveContract {
     pub contract: Arc<CompiledContract>,
     pub origin: ContractOrigin,
-    /// The contracts folder that owns it; `None` where it comes from no file, or none has claimed it yet.
+    /// The contracts folder that owns it; `None` if it does not come from a file, or no folder has claimed it yet.
     pub owner: Option<String>,
     /// The text of its form.
     pub source: String,
-    /// Changes whenever the live version changes, or its text.
+    /// Changes with the live version or its text.
     pub revision: i64,
-    /// The versions that are served beside it.
+    /// The kept versions that are served too.
     pub kept: Vec<Arc<KeptContract>>,
 }
 
 impl LiveContract {
-    /// Returns the live version and those beside it that have not ended.
+    /// Returns the live version and the kept ones that have not ended.
     pub(super) fn every_version(&self) -> impl Iterator<Item = &Arc<CompiledContract>> {
         let now = now_ms();
         let going_on = self.kept.iter().filter(move |kept| !kept.has_ended(now));
@@ -44,10 +44,10 @@ pub struct UnreadableVersion {
 }
 
 impl Gate {
-    /// Takes over what any process published.
+    /// Loads what any process published.
     pub async fn refresh(&self) -> Result<(), GateError> {
         let _reading = self.reading.lock().await;
-        // The generation is asked for before the rest is read: what moves meanwhile is read again next time.
+        // The generation is read before the rest: whatever changes meanwhile is read again next time.
         let fail_overs = self.state.fail_overs();
         let generation = self.state.generation().await?;
         let is_other = self.fail_overs.load(Ordering::Relaxed) != fail_overs;
@@ -59,7 +59,7 @@ impl Gate {
         Ok(())
     }
 
-    /// Takes over what any process published, as far as the feed of changes knows. Nothing is read where it has not moved.
+    /// Loads what any process published, according to the feed of changes. Nothing is read if the feed has not moved.
     pub async fn follow(&self) -> Result<(), GateError> {
         let now = *self.state.changes().borrow();
         let is_same = self.fail_overs.load(Ordering::Relaxed) == self.state.fail_overs();
@@ -75,7 +75,8 @@ impl Gate {
         self.state.note_taken(FeedPart::Contracts, seen);
     }
 
-    /// Reads what moved. Where another server has the state, the same number may be another version: all is read.
+    /// Reads what changed. After the state moved to another server, the same number may be another version, so everything is
+    /// read.
     async fn read(&self, is_other: bool) -> Result<(), GateError> {
         *self.waiting.lock() = self.state.waiting().await?;
         let before = self.live();
@@ -184,7 +185,7 @@ impl Gate {
     }
 }
 
-/// The live versions of the state, as far as they can be read.
+/// The readable live versions of the state.
 #[derive(Default)]
 struct LiveVersions {
     live: BTreeMap<String, Arc<LiveContract>>,
@@ -192,10 +193,10 @@ struct LiveVersions {
 }
 
 impl LiveVersions {
-    /// Takes a version that is new to this process, or its later text. If it cannot be read, the contract's version before is
+    /// Adds a version that is new to this process, or its later text. If it cannot be read, the contract's previous version is
     /// still served.
     fn take(&mut self, row: LiveRow, known: Option<&Arc<LiveContract>>) {
-        // A version is published once: the same number is the same contract.
+        // A version is published once, so the same number is the same contract.
         let same = known
             .map(|known| &known.contract)
             .filter(|contract| contract.version.to_string() == row.version);

@@ -12,7 +12,7 @@ use crate::{
 /// An account of a caller at another server.
 #[derive(Serialize, ToSchema)]
 pub struct AccountView {
-    /// No other account ever has it.
+    /// Never used for another account.
     pub number: i64,
     pub upstream: String,
     /// The owner of the account: an agent, a tenant, or the gateway itself.
@@ -25,7 +25,7 @@ pub struct AccountView {
     pub renewed_ms: i64,
 }
 
-/// Returns the accounts at one server, which need not be in the configuration any more.
+/// Returns the accounts at one server, even if it is no longer in the configuration.
 pub async fn list(control: &ControlPlane, upstream: &str) -> OperationResult<Vec<AccountView>> {
     let rows = accounts(control)?.list(Some(upstream)).await?;
     let view = |row: weir_state::AccountRow| AccountView {
@@ -39,7 +39,7 @@ pub async fn list(control: &ControlPlane, upstream: &str) -> OperationResult<Vec
     Ok(rows.into_iter().map(view).collect())
 }
 
-/// Removes an account, and has its issuer end it where that is possible: the next call of its owner asks again.
+/// Removes an account, and revokes it at its issuer where possible: the next call of its owner asks for a sign-in again.
 pub async fn disconnect(
     control: &ControlPlane,
     upstream: &str,

@@ -18,7 +18,7 @@ pub struct AdminView {
     pub id: String,
     pub name: String,
     pub role: Role,
-    /// Whether it decides about writes that wait for a person.
+    /// Whether it may decide about writes that wait for a person.
     pub approves: bool,
     /// Milliseconds since 1970, as all times.
     pub created_ms: i64,
@@ -31,7 +31,7 @@ pub struct AdminView {
 pub struct MadeAdmin {
     #[serde(flatten)]
     pub view: AdminView,
-    /// The key. It is shown now and never again.
+    /// The key. It is shown only once.
     pub key: String,
 }
 
@@ -59,13 +59,13 @@ impl From<AdminRow> for AdminView {
     }
 }
 
-/// Returns all admin keys that ever were.
+/// Returns all admin keys, revoked ones too.
 pub async fn list(control: &ControlPlane) -> OperationResult<Vec<AdminView>> {
     let admins = control.state().admins().await?;
     Ok(admins.into_iter().map(AdminView::from).collect())
 }
 
-/// Checks that every node that runs can read a role: one of an earlier version reads no admin at all beside an approver.
+/// Checks that every running node can read a role: a node of an earlier version cannot read any admin while there is an approver.
 pub async fn check_role(control: &ControlPlane, role: Role) -> OperationResult<()> {
     if role != Role::Approver {
         return Ok(());
@@ -119,8 +119,8 @@ pub async fn create(
     })
 }
 
-/// Revokes an admin key: the next request with it is refused. The last one of an operator stays, since only an operator could make
-/// another one.
+/// Revokes an admin key: the next request with it is refused. The last operator key cannot be revoked, since only an operator
+/// could make another one.
 pub async fn revoke(control: &ControlPlane, id: &str, by: &str) -> OperationResult<()> {
     let admins = control.state().admins().await?;
     let key = admins.iter().find(|key| key.id == id).ok_or_else(|| {
@@ -138,7 +138,7 @@ pub async fn revoke(control: &ControlPlane, id: &str, by: &str) -> OperationResu
     audit.admin(AdminAct::KeyRevoke, id, None, by, None)?;
     let revoked = match control.state().revoke_spare_admin(id, now_ms()).await {
         Ok(true) => Ok(()),
-        // The others were revoked since they were read.
+        // The others have been revoked since they were read.
         Ok(false) => Err(last_operator(id)),
         Err(error) => Err(error.into()),
     };

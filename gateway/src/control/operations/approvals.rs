@@ -15,10 +15,10 @@ use crate::{
 };
 
 const PLANS: &str = "GET /v1/approvals and `weir approvals list` list the plans";
-/// Characters of the reason of a rejection, which the agent reads.
+/// The most characters of the reason for a rejection, which the agent reads.
 const REASON_MAX_CHARS: usize = 300;
 
-/// A write that waits for a person, or did.
+/// A write that waits, or waited, for a person.
 #[derive(Serialize, ToSchema)]
 pub struct PlanView {
     pub id: String,
@@ -69,7 +69,7 @@ impl From<PlanRow> for PlanView {
     }
 }
 
-/// Returns the plans: those that wait, then the newest of the last day.
+/// Returns the plans: first those that wait, then the newest of the last day.
 pub async fn list(control: &ControlPlane) -> OperationResult<Vec<PlanView>> {
     let plans = control.state().plans(now_ms()).await?;
     Ok(plans.into_iter().map(PlanView::from).collect())
@@ -86,7 +86,7 @@ pub async fn show(control: &ControlPlane, id: &str) -> OperationResult<PlanView>
     })
 }
 
-/// Approves a plan, so that its caller can make the write once, until the plan expires. Callers cannot approve their own
+/// Approves a plan: its caller can make the write once, until the plan expires. Callers cannot approve their own
 /// writes.
 pub async fn approve(
     control: &ControlPlane,
@@ -142,7 +142,7 @@ async fn find(control: &ControlPlane, id: &str) -> OperationResult<PlanRow> {
     plan.ok_or_else(|| OperationError::not_found("plan", id).see(PLANS))
 }
 
-/// Returns `true` if an admin is the caller, by the name of the agent or of the person to whom its token was issued.
+/// Returns `true` if the admin is the caller: its name is that of the agent, or of the person to whom the token was issued.
 fn is_own(plan: &PlanRow, by: &str) -> bool {
     let name = by.strip_prefix("admin:").unwrap_or(by);
     let person = name.strip_prefix("oidc:").unwrap_or(name);

@@ -18,23 +18,23 @@ use weir_audit::{
 use super::{OperationError, OperationResult};
 use crate::control::ControlPlane;
 
-/// Records in one answer; older ones are asked for with `before`.
+/// The most records in one answer; `before` asks for older ones.
 const RECORDS_MAX: usize = 1000;
 
-/// Records in one answer where no number is asked for.
+/// Records in one answer if the request gives no number.
 const RECORDS_USUAL: usize = 100;
 /// Records of one call: its intent, its end, and what belongs to it.
 const CALL_RECORDS_MAX: usize = 100;
 /// Receipts that are checked at once.
 const RECEIPTS_MAX: usize = 100;
-/// The bound on a text that is looked for.
+/// The bound on a search text.
 const TEXT_MAX_CHARS: usize = 400;
-/// Bytes of an export that are sent at once, and parts that wait for a slow reader.
+/// The size of one part of an export in bytes, and the parts that may wait for a slow reader.
 const PART_BYTES: usize = 64 << 10;
 const PARTS_WAITING: usize = 4;
-/// Whole trails that are read at once.
+/// The number of whole trails that are read concurrently.
 static WHOLE_READS: LazyLock<Semaphore> = LazyLock::new(|| Semaphore::new(2));
-/// Searches of the trail that run at once.
+/// The number of searches of the trail that run concurrently.
 static SEARCHES: Semaphore = Semaphore::const_new(4);
 const CROWDED: &str = "the whole trail is being read for others: try again";
 
@@ -53,7 +53,7 @@ pub struct ReceiptedRecord {
 #[derive(Serialize, ToSchema)]
 pub struct CallTrail {
     pub call_id: String,
-    /// The oldest first: of a write its intent before it ran, and then its end.
+    /// Oldest first: for a write, its intent before it ran, and then its end.
     pub records: Vec<ReceiptedRecord>,
 }
 
@@ -61,10 +61,10 @@ pub struct CallTrail {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum RecordOrder {
-    /// The oldest first.
+    /// Oldest first.
     #[default]
     Asc,
-    /// The newest first.
+    /// Newest first.
     Desc,
 }
 
@@ -77,7 +77,7 @@ impl From<AuditRecord> for ReceiptedRecord {
     }
 }
 
-/// Waits until the trail may be searched. The turn is kept for as long as it is read, also for a client that has gone.
+/// Waits until the trail may be searched. The turn is held until reading ends, even if the client has gone.
 async fn search_turn() -> SemaphorePermit<'static> {
     SEARCHES.acquire().await.expect("it is never closed")
 }
@@ -133,7 +133,7 @@ pub async fn show_call(control: &ControlPlane, call_id: &str) -> OperationResult
     })
 }
 
-/// Returns whether any record was changed, deleted, moved or cut, and of each receipt whether its record is there.
+/// Returns whether any record was changed, deleted, moved or cut, and for each receipt whether its record exists.
 pub async fn verify(control: &ControlPlane, receipts: &[String]) -> OperationResult<TrailReport> {
     if receipts.len() > RECEIPTS_MAX {
         let detail = format!("`receipts`: at most {RECEIPTS_MAX} are checked at once");
@@ -149,7 +149,7 @@ pub async fn verify(control: &ControlPlane, receipts: &[String]) -> OperationRes
         .map_err(|_| OperationError::unavailable(CROWDED))?;
     let folder = trail_folder(control);
     let verify = move || {
-        // It is kept for as long as the trail is read, also for a client that has gone.
+        // The turn is held until reading ends, even if the client has gone.
         let _turn = turn;
         command::report(&folder, &receipts).map_err(io::Error::other)
     };
@@ -157,7 +157,7 @@ pub async fn verify(control: &ControlPlane, receipts: &[String]) -> OperationRes
     Ok(report)
 }
 
-/// Returns the proof of one record, to the record of the receipt `to` where one is given.
+/// Returns the proof of one record, up to the record of the receipt `to` if one is given.
 pub async fn prove(
     control: &ControlPlane,
     subject: &str,
@@ -184,8 +184,8 @@ pub async fn prove(
     })
 }
 
-/// Returns all records that match as JSON lines, as they were written, the oldest first. A reader that is slow holds the
-/// reading up; one that goes ends it. An error ends the parts before they are whole.
+/// Returns all records that match as JSON lines, as they were written, oldest first. A slow client delays the reading; a client
+/// that disconnects ends it. After an error the export is incomplete.
 pub fn export(
     control: &ControlPlane,
     filter: AuditFilter,
@@ -209,7 +209,7 @@ pub fn export(
     Ok(receiver)
 }
 
-/// Sends records in parts, until there are no more or no one takes them.
+/// Sends records in parts, until there are no more or the client has gone.
 fn write_parts(
     records: impl Iterator<Item = io::Result<AuditRecord>>,
     mut send: impl FnMut(Bytes) -> bool,
@@ -255,7 +255,7 @@ pub(super) fn trail_folder(control: &ControlPlane) -> PathBuf {
     control.gateway().config().folders.state.join("audit")
 }
 
-/// Reads files of the trail beside the runtime.
+/// Reads files of the trail on a blocking thread.
 pub(super) async fn read_trail<T: Send + 'static>(
     read: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> OperationResult<T> {

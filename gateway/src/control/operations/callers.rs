@@ -1,4 +1,4 @@
-//! The callers of a contract, of the calls that are kept.
+//! The callers of a contract, according to the calls that are kept.
 
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -14,7 +14,7 @@ const DAY_MS: i64 = 24 * 3600 * 1000;
 /// The agents that called the tools of a contract.
 #[derive(Serialize, ToSchema)]
 pub struct CallersView {
-    /// The number of days for which calls are kept. With 0 no calls are kept, and no caller is known.
+    /// The number of days for which calls are kept. With 0, no calls are kept and the list is empty.
     pub days: u32,
     /// By agent and tool, the most calls first, at most 500.
     pub callers: Vec<CallerView>,
@@ -25,7 +25,7 @@ pub struct CallersView {
 pub struct CallerView {
     pub agent: String,
     pub tool: String,
-    /// Valid calls in the days that are kept.
+    /// Valid calls within the days that are kept.
     pub calls: i64,
     /// The beginning of the last day with a call, in milliseconds since 1970.
     pub last_day_ms: i64,
@@ -45,7 +45,7 @@ pub async fn list(control: &ControlPlane, contract: &str) -> OperationResult<Cal
             callers: Vec::new(),
         });
     }
-    // Callers of the last seconds alone are missing where this fails.
+    // If this fails, only callers of the last seconds are missing.
     let _ = gateway.call_history().write(state, days).await;
     let view = |row: CallerRow| CallerView {
         agent: row.agent,

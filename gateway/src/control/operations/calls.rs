@@ -1,4 +1,4 @@
-//! Tries a call: as any agent, with its checks and its answer.
+//! Tries a call as any agent, with the same checks and the same answer.
 
 use std::{collections::BTreeMap, time::Instant};
 
@@ -21,11 +21,11 @@ use crate::{
 /// A call to be tried.
 pub struct TrialCall {
     pub tool: String,
-    /// JSON as it was written: an agent's call is read that strictly too.
+    /// JSON as it was written: it is read as strictly as an agent's call.
     pub arguments: Box<RawValue>,
     /// The agent of the call.
     pub agent: String,
-    /// Access, limits and arguments are checked, and no adapter is asked.
+    /// Access, limits and arguments are checked, but no adapter is asked.
     pub dry_run: bool,
 }
 
@@ -34,11 +34,11 @@ pub struct TrialCall {
 pub struct Tried {
     pub tool: String,
     pub agent: String,
-    /// False: no adapter was asked.
+    /// False if no adapter was asked.
     pub ran: bool,
     /// Milliseconds, all stages.
     pub ms: f64,
-    /// Of them, by stage, as far as it came: `lookup`, `arguments`, `intent`, `adapter`, `output`, `record`.
+    /// The milliseconds of each stage that was reached: `lookup`, `arguments`, `intent`, `adapter`, `output`, `record`.
     pub stages_ms: BTreeMap<&'static str, f64>,
     pub is_error: bool,
     pub text: String,
@@ -49,7 +49,7 @@ pub struct Tried {
     pub receipt: Option<String>,
     /// The denials of policies, or those that `mode = "enforce"` would cause; null if there are none.
     pub policy: Option<PolicyDecision>,
-    /// The call's id, as the trail and the log have it; null of a dry run.
+    /// The call's id, as in the trail and the log; null for a dry run.
     pub call_id: Option<String>,
     /// `contract@version` of the tool.
     pub contract: String,
@@ -61,8 +61,8 @@ pub struct Tried {
 const ASKS: &str =
     "the tool asks its caller a question, and a trial cannot answer: call it with an MCP client";
 
-/// Runs one call, or checks it, as an agent would make it. It is recorded like any other. What may change something needs
-/// the role operator.
+/// Runs one call, or checks it, as an agent would make it. It is recorded like any other. A call that may change something
+/// requires the role operator.
 pub async fn try_call(
     control: &ControlPlane,
     trial: TrialCall,
@@ -90,7 +90,7 @@ pub async fn try_call(
         admin.needs(Role::Operator)?;
     }
     if !trial.dry_run {
-        // The call is recorded as the agent's, since it counts for it; the admin who made it is in the detail.
+        // The call is recorded under the agent, since it counts against its limits; the detail names the admin who made it.
         let detail = Map::from_iter([("agent".to_owned(), Value::from(trial.agent.as_str()))]);
         control.gateway().audit().admin(
             AdminAct::TryCall,
@@ -150,7 +150,7 @@ pub async fn try_call(
     })
 }
 
-/// Returns why the agent has no such tool. Admins see everything that is served, so a hidden tool is named as such.
+/// Returns why the agent has no such tool. Admins see everything that is served, so the answer says that a tool is hidden.
 fn absent_tool(
     snapshot: &CatalogueSnapshot,
     trial: &TrialCall,

@@ -9,25 +9,25 @@ use utoipa::ToSchema;
 use super::{OperationError, OperationResult};
 use crate::control::{ContractDrift, ControlPlane, ShapeFailure};
 
-/// A collection of a live contract, and how its source had changed at the last look.
+/// A collection of a live contract, and how its source had changed at the last check.
 #[derive(Serialize, ToSchema)]
 pub struct CollectionView {
     pub contract: String,
     pub collection: String,
     pub adapter: String,
-    /// The columns that may ever leave the source.
+    /// The only columns that may leave the source.
     pub published: Vec<String>,
     pub write: bool,
     #[serde(flatten)]
     pub drift: DriftView,
 }
 
-/// The difference between the source and the recorded shape, as of the last look.
+/// The difference between the source and the recorded shape, as of the last check.
 #[derive(Serialize, ToSchema)]
 pub struct DriftView {
-    /// One sentence for each column; empty: it serves.
+    /// One sentence for each column; empty if the collection is served.
     pub drift: Vec<String>,
-    /// What agents would get of it, as a difference of results: `{class, breaking, fingerprint, items}`. They get
+    /// What agents would notice of it, as a difference of results: `{class, breaking, fingerprint, items}`. They get
     /// `source_changed`.
     #[schema(value_type = Option<Object>)]
     pub difference: Option<Value>,
@@ -40,7 +40,7 @@ pub struct DriftView {
 /// A source as it is now, beside the published shape.
 #[derive(Serialize, ToSchema)]
 pub struct Described {
-    /// The source's description of itself now.
+    /// The source's current description of itself.
     #[schema(value_type = Object)]
     pub shape: Value,
     #[serde(flatten)]

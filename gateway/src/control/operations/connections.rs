@@ -1,5 +1,5 @@
-//! Connections of the configuration: what uses them, whether they lead anywhere, and what there is behind them. Credentials
-//! never leave.
+//! Connections of the configuration: what uses them, whether they answer, and which sources they reach. Credentials are never
+//! returned.
 
 use std::{
     collections::BTreeMap,
@@ -16,7 +16,7 @@ use weir_connections::{
 use super::{FailureKind, OperationError, OperationResult};
 use crate::control::ControlPlane;
 
-/// The time that a connection is given to answer.
+/// The time within which a connection must answer.
 const LOOK_MAX: Duration = Duration::from_secs(10);
 /// The bound on the text of a search.
 const TEXT_MAX_CHARS: usize = 400;
@@ -27,15 +27,15 @@ pub struct ConnectionView {
     pub name: String,
     /// `sqlite`, `postgresql`, `mysql`, `http` or `files`.
     pub kind: &'static str,
-    /// The adapter that reaches it: `sql`, `rest` or `sheet`.
+    /// The adapter that uses it: `sql`, `rest` or `sheet`.
     pub adapter: &'static str,
     /// Whether the operator lets it write.
     pub write: bool,
-    /// Whether `PUT /v1/files` puts files into it.
+    /// Whether `PUT /v1/files` may put files into it.
     pub uploads: bool,
     /// Plugin → `read` or `write`, as `weir.toml` grants it.
     pub grants: BTreeMap<String, &'static str>,
-    /// The live contracts whose collections go over it.
+    /// The live contracts with collections over it.
     pub contracts: Vec<String>,
     /// Why it could not be opened; calls that need it are `unavailable`.
     pub refused: Option<String>,
@@ -47,7 +47,7 @@ pub struct ConnectionCheck {
     pub ok: bool,
     /// Milliseconds until the answer.
     pub ms: f64,
-    /// Where it is not ok, the error code that a call would get.
+    /// The error code that a call would get, if it is not ok.
     pub code: Option<&'static str>,
     pub reason: Option<String>,
 }
@@ -57,14 +57,14 @@ pub struct ConnectionCheck {
 pub struct SourceList {
     /// By name.
     pub sources: Vec<SourceEntry>,
-    /// Of the next sources; null after the last.
+    /// The cursor of the next page; null on the last one.
     pub next_cursor: Option<String>,
 }
 
-/// A table, a view or a file behind a connection.
+/// A table, a view or a file that a connection reaches.
 #[derive(Serialize, ToSchema)]
 pub struct SourceEntry {
-    /// The name of it in a collection: `table`, or the `path` of a file.
+    /// Its name in a collection: `table`, or the `path` of a file.
     pub name: String,
     /// `table`, `view` or `file`.
     pub kind: String,
@@ -136,8 +136,8 @@ pub async fn check(control: &ControlPlane, name: &str) -> OperationResult<Connec
     })
 }
 
-/// Returns the tables or files of a connection, a page of them. `text` is a part of their names; `cursor` is
-/// `next_cursor` of the page before.
+/// Returns one page of the tables or files of a connection. `text` is a part of their names; `cursor` is the `next_cursor` of the
+/// previous page.
 pub async fn sources(
     control: &ControlPlane,
     name: &str,
@@ -204,7 +204,7 @@ pub(super) fn describe_kind(config: &ConnectionConfig) -> (&'static str, &'stati
     }
 }
 
-/// Turns the error of a connection into one of an operation. Its details stay here: they may name hosts and paths.
+/// Turns the error of a connection into one of an operation. Its details are not passed on, since they may name hosts and paths.
 pub(super) fn failed(error: ConnectionError) -> OperationError {
     if let Some(details) = &error.details {
         tracing::info!(details, "a connection refused: {}", error.message);

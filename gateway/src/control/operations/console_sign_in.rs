@@ -1,5 +1,5 @@
-//! Signing in to the console by an issuer of OpenID Connect. A sign-in that began is kept in memory for ten minutes, for the
-//! tab that began it; it ends in a link, which begins a session as every link does.
+//! Signing in to the console by an issuer of OpenID Connect. A sign-in is kept in memory for ten minutes, for the tab that began
+//! it; it ends in a link, which begins a session like every link.
 
 use std::{
     collections::HashMap,
@@ -30,14 +30,14 @@ use crate::{
 
 /// The time that a person has to sign in.
 const PENDING_MAX_AGE: Duration = Duration::from_secs(600);
-/// Sign-ins that have begun, of everyone.
+/// The maximum number of open sign-ins, over all people.
 const PENDING_MAX: usize = 1000;
-/// The issuer's metadata is asked for again after this time, and after a failure.
+/// The issuer's metadata is fetched again after this time, and after a failure.
 const METADATA_MAX_AGE: Duration = Duration::from_secs(600);
 const FAILURE_MAX_AGE: Duration = Duration::from_secs(5);
 /// The secret of a tab.
 const TAB_CHARS: std::ops::RangeInclusive<usize> = 32..=128;
-/// The author of the keys of people who sign in this way. No admin has this name, since a name has no space.
+/// The author of the keys of people who sign in this way. No admin has this name, since names contain no spaces.
 const AUTHOR: &str = "oidc sign-in";
 
 /// The provider that signs people in.
@@ -50,7 +50,7 @@ pub(crate) struct SignInProvider {
 /// A sign-in that has begun.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct StartedSignIn {
-    /// The URL to which the page redirects.
+    /// The URL to which the page redirects the person.
     pub url: String,
 }
 
@@ -73,7 +73,7 @@ struct ConsoleSignIn {
     provider: Arc<OidcProvider>,
 }
 
-/// An issuer, as one configuration has it.
+/// The issuer of one configuration.
 struct OidcProvider {
     oidc: AdminOidc,
     metadata: AuthorizationServerMetadata,
@@ -92,7 +92,7 @@ pub(crate) fn provider(control: &ControlPlane) -> OperationResult<SignInProvider
     Ok(SignInProvider { issuer })
 }
 
-/// Begins a sign-in. `origin` is that of the page, and `tab` a secret that the page keeps.
+/// Begins a sign-in. `origin` is the origin of the page, and `tab` is a secret that the page keeps.
 pub(crate) async fn begin(
     control: &ControlPlane,
     sign_ins: &ConsoleSignIns,
@@ -133,7 +133,7 @@ pub(crate) async fn begin(
     Ok(StartedSignIn { url: begun.url })
 }
 
-/// Ends a sign-in with what the browser came back with. The link begins one session.
+/// Ends a sign-in with the query that the browser returned with. The link begins one session.
 pub(crate) async fn finish(
     control: &ControlPlane,
     sign_ins: &ConsoleSignIns,
@@ -197,14 +197,14 @@ impl ConsoleSignIns {
         pending.insert(state, sign_in);
     }
 
-    /// Takes a sign-in, which is of no use from then on, if it is that of the tab.
+    /// Takes a sign-in if it belongs to the tab; it cannot be used again.
     fn take(&self, state: &str, tab: &str) -> Option<ConsoleSignIn> {
         let mut pending = self.pending.lock();
         let sign_in = pending.remove(&digest(state))?;
         (sign_in.tab == digest(tab) && sign_in.began.elapsed() < PENDING_MAX_AGE).then_some(sign_in)
     }
 
-    /// Finds the issuer's metadata; one request at a time asks for it.
+    /// Finds the issuer's metadata; only one request at a time fetches it.
     async fn find_provider(&self, oidc: AdminOidc) -> OperationResult<Arc<OidcProvider>> {
         let mut known = self.provider.lock().await;
         let age_max = |known: &KnownProvider| match known.found {
@@ -257,7 +257,7 @@ fn client(control: &ControlPlane, oidc: &AdminOidc) -> OperationResult<Registere
     })
 }
 
-/// Reads who signed in, and the roles that the claim gives, joined.
+/// Reads who signed in, and the combined roles that the claim gives.
 fn read_person(
     claims: &IdClaims,
     oidc: &AdminOidc,
@@ -273,8 +273,8 @@ fn read_person(
     Ok((format!("oidc:{name}"), roles))
 }
 
-/// Finds the admin key of a person, which has no secret that anyone knows. One of other roles is revoked, and its sessions
-/// end; without a role there is none.
+/// Finds the admin key of a person, whose secret is never given out. A key with other roles is revoked, and its sessions end; a
+/// person without a role has no key.
 async fn find_or_make_admin(
     control: &ControlPlane,
     sign_ins: &ConsoleSignIns,

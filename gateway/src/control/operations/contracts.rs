@@ -33,7 +33,7 @@ const CHANGED: &str = "the contract has changed since it was read: read it again
 /// All contracts, and the files that are not served.
 #[derive(Serialize, ToSchema)]
 pub struct ContractsView {
-    /// All that ever were.
+    /// All contracts, retired ones too.
     pub contracts: Vec<ContractView>,
     /// Files and contracts that are refused now; the versions published before are still served.
     pub refused: Vec<RefusedFile>,
@@ -68,17 +68,16 @@ pub struct ContractView {
     pub origin: &'static str,
     /// The contracts folder that owns it, where it comes from a file.
     pub owner: Option<String>,
-    /// Its file in that folder, where this process has seen it.
+    /// Its file in that folder, if this process has seen it.
     pub file: Option<String>,
     /// Null: retired, or never published.
     pub version: Option<String>,
-    /// Changes whenever the live version changes, or its text. Null: nothing of the contract was ever published.
+    /// Changes with the live version or its text. Null: the contract was never published.
     pub revision: Option<i64>,
-    /// The version from which an admin went back. Its file, plugin or server still has its text, which is not taken over
-    /// before it changes.
+    /// The version that an admin rolled back. Its file, plugin or server still has its text, which is ignored until it changes.
     pub rolled_back: Option<String>,
     pub tools: Vec<String>,
-    /// Drafts that wait.
+    /// The number of waiting drafts.
     pub pending: Vec<String>,
 }
 
@@ -95,9 +94,9 @@ pub struct ContractDetail {
     pub source: Option<String>,
     /// Oldest first.
     pub versions: Vec<VersionView>,
-    /// Those that are served beside the live one.
+    /// Versions that are served in addition to the live one.
     pub kept: Vec<KeptView>,
-    /// Those that wait, then the newest 200 that no longer do.
+    /// Waiting drafts, then the newest 200 of the others.
     pub drafts: Vec<DraftView>,
 }
 
@@ -120,7 +119,7 @@ pub struct VersionDetail {
     /// The compiled document, as `weir compile` prints it.
     #[schema(value_type = Object)]
     pub document: Value,
-    /// All that was published, as in a lock file: the tools with what agents do not see of them.
+    /// Everything that was published, as in a lock file: the tools with the parts that agents do not see.
     #[schema(value_type = Object)]
     pub artifact: Value,
     pub source: String,
@@ -132,7 +131,7 @@ pub struct Submitted {
     pub contract: String,
     /// `unchanged`, `published` or `held`.
     pub verdict: &'static str,
-    /// Now live.
+    /// The version that is now live.
     pub version: Option<String>,
     /// The draft that waits.
     pub draft: Option<String>,
@@ -159,17 +158,17 @@ pub struct NowLive {
     pub contract: String,
     /// Null: retired.
     pub version: Option<String>,
-    /// The versions that are served beside it.
+    /// The versions that are served in addition to it.
     pub kept: Vec<KeptView>,
 }
 
-/// One contract, with the tag that a change of it may rest on.
+/// One contract, with the tag that a change of it may depend on.
 pub struct ContractAsRead {
     pub tag: String,
     pub contract: ContractDetail,
 }
 
-/// Returns all contracts that ever were, and everything that is refused or waits.
+/// Returns all contracts, retired ones too, and everything that is refused or waits.
 pub async fn list(control: &ControlPlane) -> OperationResult<ContractsView> {
     let gate = control.gate();
     gate.refresh().await?;
@@ -271,8 +270,8 @@ pub async fn show(control: &ControlPlane, name: &str) -> OperationResult<Contrac
     Ok(ContractAsRead { tag, contract })
 }
 
-/// Returns a tag that differs for every other answer about one contract: a live version changes the revision, each draft has
-/// an id of its own, and one that no longer waits never changes.
+/// Returns a tag that differs for every other answer about one contract: a live version changes the revision, each draft has its
+/// own id, and one that no longer waits never changes.
 fn tag<'a>(
     revision: i64,
     newest: Option<&str>,
@@ -286,7 +285,7 @@ fn tag<'a>(
     )
 }
 
-/// Returns the basis that a change may depend on, if one of the tags is that of the contract as it is now. `None` accepts
+/// Returns the basis that a change may depend on, if one of the tags is the current tag of the contract. `None` accepts
 /// any.
 async fn check_tags(
     control: &ControlPlane,
@@ -297,7 +296,7 @@ async fn check_tags(
     let changed = || OperationError::new(FailureKind::Outdated, CHANGED);
     let gate = control.gate();
     gate.refresh().await?;
-    // The revision is taken first: the gate refuses what moves between the two.
+    // The revision is read first: the gate refuses the change if the contract moves in between.
     let revision = revision(gate.live().get(name));
     let newest = control.state().newest_draft(name).await?;
     if newest.0.is_none() && !gate.was_published(name).await? {
@@ -319,7 +318,7 @@ async fn check_tags(
     }
 }
 
-/// Compiles a contract, compares it with the live version and makes it live or holds it. `tags` are those that [`show`]
+/// Compiles a contract, compares it with the live version, and publishes or holds it. `tags` are those that [`show`]
 /// returned for the version that the change depends on; `None` accepts any.
 pub async fn submit(
     control: &ControlPlane,
@@ -384,7 +383,7 @@ impl Submitted {
         }
     }
 
-    /// Returns `true` if it waits.
+    /// Returns `true` if the draft waits.
     pub fn is_held(&self) -> bool {
         self.draft.is_some()
     }
@@ -451,9 +450,9 @@ async fn find(control: &ControlPlane, name: &str, version: &str) -> OperationRes
     })
 }
 
-/// Returns the difference between two versions, and, where calls are kept, which of them the second would have refused
-/// (`impact`). A version that is not named is the live one, or the last one that was live of a contract that was retired.
-/// From that version the difference is the one that a rollback is agreed to by.
+/// Returns the difference between two versions, and, if calls are kept, which of these the second would have refused (`impact`).
+/// The default for either version is the live one, or the last live one of a retired contract. From that version, the difference
+/// is the one whose fingerprint a rollback requires.
 pub async fn compare(
     control: &ControlPlane,
     name: &str,
@@ -484,7 +483,7 @@ pub async fn compare(
     Ok(report)
 }
 
-/// Returns which agents' calls of the past other tools would refuse; nothing is stored.
+/// Returns the agents whose past calls would be refused if the contract had other tools; nothing is stored.
 pub async fn plan(
     control: &ControlPlane,
     name: &str,
@@ -499,7 +498,7 @@ pub async fn plan(
     Ok(PlannedImpact { impact })
 }
 
-/// Makes an earlier version live again; the fingerprint is that of the difference from live to it.
+/// Makes an earlier version live again; the fingerprint is that of the difference from the live version to it.
 pub async fn roll_back(
     control: &ControlPlane,
     name: &str,

@@ -25,31 +25,31 @@ use weir_text::shorten;
 use super::sources::{DataSource, SourceFailure, read_only, read_records, read_shape, sample};
 use crate::serving::ServingGateway;
 
-/// The most tools of one contract that is drafted so: an agent reads them all.
+/// The most tools of one contract that is drafted this way: an agent reads them all.
 pub const TOOLS_MAX: usize = 100;
-/// Tables of one database that are named at all.
+/// The most tables of one database that are considered.
 const TABLES_MAX: usize = 5_000;
-/// Records of a table that is small enough to be served without a key.
+/// The most records of a table that is served without a key.
 const SMALL_ROWS_MAX: u32 = 1_000;
-/// Rows of each table that are looked at for columns of few values.
+/// Rows of each table that are searched for columns with few values.
 const LOOKED_AT_MAX: usize = 5_000;
 /// The time that listing the tables may take.
 const LISTING_MAX: Duration = Duration::from_secs(30);
-/// Names in one message.
+/// The most names in one message.
 const NAMED_MAX: usize = 60;
 
 /// The tables that are drafted as one contract.
 pub struct DatabaseRequest {
     pub title: String,
-    /// Its tables; the title of each is what people call it.
+    /// Its tables, each titled with the name that people use.
     pub sources: Vec<DataSource>,
     /// The foreign keys between them.
     pub references: Vec<TableReference>,
-    /// Whether records may be changed and deleted too, where the source can.
+    /// Whether records may also be changed and deleted, if the source supports it.
     pub changes: bool,
-    /// Why nothing may be written, beside what the configuration says.
+    /// Why nothing may be written, in addition to the reasons in the configuration.
     pub read_only: Option<&'static str>,
-    /// Names that are no tables.
+    /// Names without a table.
     pub left_out: Vec<LeftOutTable>,
 }
 
@@ -61,7 +61,7 @@ pub struct WorkbookSheets {
     pub left_out: Vec<LeftOutTable>,
 }
 
-/// A contract, and the shapes it was made of.
+/// A contract, and the shapes it was made from.
 pub struct DraftedDatabase {
     pub contract: String,
     pub writes: bool,
@@ -73,8 +73,8 @@ pub struct DraftedDatabase {
     pub shapes: BTreeMap<String, CollectionShape>,
 }
 
-/// Returns the tables and views of a connection as sources, all of them or those that are named. A name that is not there
-/// is refused with those that are.
+/// Returns the tables and views of a connection as sources: all, or only the named ones. An unknown name is refused with a list
+/// of the known ones.
 pub async fn find_tables(
     connections: &ConnectionRegistry,
     name: &str,
@@ -99,7 +99,7 @@ pub async fn find_tables(
     Ok(tables.map(source).collect())
 }
 
-/// Returns the sheets of a workbook. A workbook of one sheet and a file that is no workbook have none.
+/// Returns the sheets of a workbook. A workbook with one sheet has none, nor has a file that is not a workbook.
 pub async fn find_sheets(
     gateway: &ServingGateway,
     source: &DataSource,
@@ -149,7 +149,7 @@ pub async fn list_tables(
     }
 }
 
-/// Returns the foreign keys of a database. One that does not tell them has none.
+/// Returns the foreign keys of a database: none if they cannot be read.
 pub async fn find_references(connections: &ConnectionRegistry, name: &str) -> Vec<TableReference> {
     let Some(connection) = connections.get(name) else {
         return Vec::new();
@@ -169,7 +169,7 @@ pub async fn find_references(connections: &ConnectionRegistry, name: &str) -> Ve
     keys.into_iter().map(reference).collect()
 }
 
-/// Says which tables there are.
+/// Lists the tables for a message.
 pub fn named(tables: &[String]) -> String {
     if tables.is_empty() {
         return "it has no table or view that may be read".to_owned();
@@ -186,7 +186,7 @@ pub fn named(tables: &[String]) -> String {
     format!("there are {}{more}", names.join(", "))
 }
 
-/// Drafts one contract over many sources. Each that cannot be in it is left out with the reason.
+/// Drafts one contract over many sources. Each source that cannot be in it is left out, with the reason.
 pub async fn draft_all(
     gateway: &ServingGateway,
     request: DatabaseRequest,
@@ -271,15 +271,15 @@ fn with_shapes(
 
 /// One table of a database, as it was found.
 struct TableLook {
-    /// As it describes itself.
+    /// As the source describes it.
     shape: CollectionShape,
-    /// With the writes that are allowed alone.
+    /// With only the writes that are allowed.
     offered: CollectionShape,
     choices: BTreeMap<String, Vec<String>>,
     samples: ColumnSamples,
 }
 
-/// Looks at one table. The error says why it is left out.
+/// Looks at one table. The error is the reason why it is left out.
 async fn look_at(
     gateway: &ServingGateway,
     source: &DataSource,
@@ -325,7 +325,7 @@ async fn look_at(
     })
 }
 
-/// Returns whether a table has more records than an agent finds its way through without a key.
+/// Returns whether a table has too many records to be served without a key.
 async fn is_large(
     gateway: &ServingGateway,
     source: &DataSource,

@@ -21,17 +21,17 @@ use crate::control::{
 
 const DRAFTS: &str = "GET /v1/drafts and `weir contracts list` name those that wait";
 
-/// Drafts in one answer that no longer wait; those that wait are always in it.
+/// The most drafts in one answer that no longer wait; those that wait are always included.
 pub(super) const DRAFTS_MAX: u32 = 200;
 
-/// A draft with its change and what became of it.
+/// A draft with its change and its outcome.
 #[derive(Serialize, ToSchema)]
 pub struct DraftView {
     pub id: String,
     pub contract: String,
     /// The live version it was compared with.
     pub base: Option<String>,
-    /// The version that it would become; null: the contract would be retired.
+    /// The version that it would become; null if the contract would be retired.
     pub version: Option<String>,
     pub class: ChangeClass,
     pub fingerprint: String,
@@ -54,9 +54,9 @@ pub struct DraftView {
     /// The findings of lint that the live version does not have; null in lists.
     #[schema(value_type = Option<Vec<Object>>)]
     pub findings: Option<Value>,
-    /// The server whose offer it is; null in lists, and for drafts of anything else.
+    /// The server whose offer it is; null in lists, and for other drafts.
     pub upstream: Option<DraftUpstream>,
-    /// What keeping the live version would be; null in lists, and where no caller of it would break.
+    /// A preview of keeping the live version; null in lists, and if none of its callers would break.
     pub keeping: Option<KeepingView>,
 }
 
@@ -64,7 +64,7 @@ pub struct DraftView {
 #[derive(Serialize, ToSchema)]
 pub struct DraftUpstream {
     pub name: String,
-    /// The name at the server of each tool, by which an overlay names it, by its published name.
+    /// For each published tool name, the server's own name for the tool, which an overlay uses.
     pub tools: BTreeMap<String, String>,
 }
 
@@ -81,7 +81,7 @@ impl DraftUpstream {
     }
 }
 
-/// Returns all drafts that wait, then the newest 200 that no longer do, newest first.
+/// Returns all waiting drafts, then the newest 200 of the others, newest first.
 pub async fn list(control: &ControlPlane, of: DraftFilter<'_>) -> OperationResult<Vec<DraftView>> {
     let listed = control.state().drafts(of, DRAFTS_MAX).await;
     let drafts = listed.map_err(|error| match (error, of.before) {
@@ -131,7 +131,7 @@ pub async fn show(control: &ControlPlane, id: &str) -> OperationResult<DraftView
     })
 }
 
-/// Makes a draft live exactly as it was reported.
+/// Publishes a draft exactly as it was reported.
 pub async fn approve(
     control: &ControlPlane,
     id: &str,
@@ -190,7 +190,7 @@ impl From<ListedDraft> for DraftView {
     }
 }
 
-/// Returns the impact of a draft that waits.
+/// Returns the impact of a waiting draft.
 pub(super) async fn impact_of(
     control: &ControlPlane,
     draft: &DraftRow,

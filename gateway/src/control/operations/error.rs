@@ -22,17 +22,17 @@ pub struct OperationError {
     pub problems: Vec<FileProblem>,
 }
 
-/// The kind of a refusal: whose fault it is, and how to mend it.
+/// The kind of a refusal: whose fault it is, and how to correct it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailureKind {
-    /// The request names what cannot be a name.
+    /// The request contains an impossible name.
     Malformed,
-    /// It needs another role.
+    /// It requires another role.
     Forbidden,
     NotFound,
     /// The current state does not allow it.
     Conflict,
-    /// It rests on something that has changed since it was read.
+    /// It is based on something that has changed since it was read.
     Outdated,
     Invalid,
     TooLarge,
@@ -41,7 +41,7 @@ pub enum FailureKind {
 }
 
 impl OperationError {
-    /// Makes a refusal without problems of files.
+    /// Makes a refusal without problems in files.
     pub fn new(kind: FailureKind, detail: impl Into<String>) -> Self {
         Self {
             kind,
@@ -50,7 +50,7 @@ impl OperationError {
         }
     }
 
-    /// Refuses a request for a missing thing. The name is that of the request.
+    /// Refuses a request for a missing thing. The name comes from the request.
     pub fn not_found(what: &str, name: &str) -> Self {
         let shown = shorten(name, NAME_MAX_CHARS);
         Self::new(
@@ -73,7 +73,7 @@ impl OperationError {
         self
     }
 
-    /// Refuses what may succeed later.
+    /// Refuses a request that may succeed later.
     pub fn unavailable(detail: impl Into<String>) -> Self {
         Self::new(FailureKind::Unavailable, detail)
     }

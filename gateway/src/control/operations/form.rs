@@ -25,9 +25,9 @@ pub struct FormView {
 pub struct FieldTypeView {
     pub name: &'static str,
     pub help: &'static str,
-    /// The keys beside those that every field has.
+    /// The keys in addition to those of every field.
     pub keys: Vec<FormKeyView>,
-    /// The types of columns that such a field may go to.
+    /// The types of columns that such a field may refer to.
     pub columns: Vec<&'static str>,
 }
 
@@ -41,13 +41,13 @@ pub struct FormKeyView {
     /// The words of a `word`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub words: Vec<&'static str>,
-    /// The least of a `count`.
+    /// The minimum of a `count`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min: Option<u64>,
-    /// The most of a `count`, and the characters of a `text`.
+    /// The maximum of a `count`, and of the characters of a `text`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max: Option<u64>,
-    /// The part of the file that it holds: one of it, a list, or an object of them by name.
+    /// The part of the file that it holds: a single one, a list, or an object of them by name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub part: Option<&'static str>,
 }
@@ -76,9 +76,9 @@ pub enum KeyValueView {
 pub struct MatchView {
     pub name: &'static str,
     pub help: &'static str,
-    /// The types of columns that can be compared so.
+    /// The types of columns that can be compared this way.
     pub columns: Vec<&'static str>,
-    /// The types of fields that ask it; empty: those that agree with the column.
+    /// The types of fields that can use it; empty for those that agree with the column.
     pub field_types: &'static [&'static str],
 }
 
@@ -89,7 +89,7 @@ pub struct VerbView {
     pub help: &'static str,
     /// Whether the fields are conditions, which may have a `match`.
     pub is_query: bool,
-    /// Whether the collection needs `write: true`. For `call` its operation decides.
+    /// Whether the collection requires `write: true`. For `call`, its operation decides.
     pub can_write: bool,
 }
 

@@ -2,7 +2,7 @@
 
 use crate::{control::ControlPlane, identity::IdentityFailure};
 
-/// Returns the recent refusals, the newest first. They are kept in memory, at most 200.
+/// Returns the recent refusals, newest first. At most 200 are kept, in memory.
 pub fn list_failures(control: &ControlPlane) -> Vec<IdentityFailure> {
     control.gateway().identities().failures().list()
 }

@@ -39,8 +39,8 @@ pub struct KeyView {
     pub created_by: String,
     pub expires_ms: Option<i64>,
     pub revoked_ms: Option<i64>,
-    /// When it was last used for a call, over any process; null: never, as far as is kept. Others than this process need 5
-    /// seconds to say so.
+    /// When it was last used for a call at any process; null if no use is recorded. Uses at other processes appear after 5
+    /// seconds.
     pub last_used_ms: Option<i64>,
     /// Calls with it in the last 24 hours, counted by whole hours.
     pub calls_24h: i64,
@@ -57,7 +57,7 @@ pub struct KeyRequest {
     /// The view that it is shown at `/mcp`; `None`: everything that it may use.
     pub view: Option<String>,
     pub limits: KeyLimits,
-    /// `None`: it does not expire.
+    /// `None`: never.
     pub expires_in_s: Option<i64>,
 }
 
@@ -66,9 +66,9 @@ pub struct KeyRequest {
 pub struct MadeKey {
     #[serde(flatten)]
     pub view: KeyView,
-    /// The key. It is shown now and never again.
+    /// The key. It is shown only once.
     pub key: String,
-    /// The contracts and tools that it names but that are not there now, one sentence each: they may come later.
+    /// The contracts and tools that it names but that do not exist now, one sentence each: they may be added later.
     pub warnings: Vec<String>,
 }
 
@@ -98,10 +98,10 @@ impl From<KeyRow> for KeyView {
     }
 }
 
-/// Returns all keys that ever were, revoked ones too.
+/// Returns all keys, revoked ones too.
 pub async fn list(control: &ControlPlane) -> OperationResult<Vec<KeyView>> {
     let state = control.state();
-    // The counts are taken before they are written: a client that leaves must not end this in between.
+    // The counts are removed before they are written: a client that disconnects must not stop this in between.
     let (gateway, writing) = (Arc::clone(control.gateway()), state.clone());
     let written = tokio::spawn(async move { gateway.identities().write_uses(&writing).await });
     match written.await {
@@ -121,7 +121,7 @@ pub async fn list(control: &ControlPlane) -> OperationResult<Vec<KeyView>> {
     Ok(state.keys().await?.into_iter().map(view).collect())
 }
 
-/// Makes a key for an agent, also where it names contracts or tools that are still to come.
+/// Makes a key for an agent, even if it names contracts or tools that do not exist yet.
 pub async fn create(control: &ControlPlane, new: KeyRequest, by: &str) -> OperationResult<MadeKey> {
     if control.publisher().is_alone() {
         let detail = "one file is served, to everyone on this machine: serve a folder of contracts to give out keys";
@@ -232,7 +232,7 @@ impl KeyRequest {
         Ok(())
     }
 
-    /// Returns what the access names although nothing live is called so.
+    /// Returns the names in the access that no live contract or tool has.
     async fn warnings(&self, control: &ControlPlane) -> OperationResult<Vec<String>> {
         let gate = control.gate();
         gate.refresh().await?;
@@ -282,7 +282,7 @@ fn absent<'a>(
     named.map(sentence).collect()
 }
 
-/// Names stand in logs, metrics and the trail.
+/// Names are written to logs, metrics and the trail.
 pub(super) fn check_name(field: &str, name: &str) -> OperationResult<()> {
     let fits = |char: char| char.is_ascii_alphanumeric() || "-_.@:".contains(char);
     if (1..=NAME_MAX_CHARS).contains(&name.len()) && name.chars().all(fits) {

@@ -1,4 +1,4 @@
-//! The nodes that share a state, and whether they all have taken over a change.
+//! The nodes that share a state, and whether all of them have applied a change.
 
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -10,27 +10,27 @@ use crate::control::ControlPlane;
 /// A process that shares the state with others. Times are the database's, in milliseconds since 1970.
 #[derive(Serialize, ToSchema)]
 pub struct NodeView {
-    /// The id, which is new with each start.
+    /// The id, which is new at each start.
     pub id: String,
     /// The name of the machine.
     pub name: String,
     pub version: String,
     /// The formats of published contracts that it can read.
     pub formats: Vec<u32>,
-    /// The digest of its configuration: nodes with the same one have the same settings.
+    /// The digest of its configuration: nodes with the same digest have the same settings.
     pub configuration: String,
     pub started_ms: i64,
     /// The end of its lease, which it renews each second.
     pub lease_ms: i64,
-    /// Whether the lease lasts.
+    /// Whether the lease is still valid.
     pub live: bool,
-    /// The number of the last change that it has taken over.
+    /// The number of the last change that it has applied.
     pub seen: i64,
-    /// Whether it is the node that answers.
+    /// Whether it is the node that answers this request.
     pub own: bool,
 }
 
-/// The nodes that share the state; of a state in a file there are none.
+/// The nodes that share the state; empty if the state is in a file.
 #[derive(Serialize, ToSchema)]
 pub struct NodeList {
     /// The number of the last change.
@@ -43,7 +43,7 @@ pub struct NodeList {
 pub struct MissingNode {
     pub id: String,
     pub name: String,
-    /// The time by which it serves nothing any more, if it does not reach the database until then.
+    /// The time at which it stops serving, unless it reaches the database before.
     pub stops_ms: i64,
 }
 
@@ -72,8 +72,8 @@ pub async fn list(control: &ControlPlane) -> OperationResult<NodeList> {
     Ok(NodeList { generation, nodes })
 }
 
-/// Waits until all nodes have taken over the last change, and returns those that may still serve without it; `None` where the
-/// state is in a file.
+/// Waits until all nodes have applied the last change, and returns those that may still serve without it; `None` if the state is
+/// in a file.
 pub async fn await_everywhere(control: &ControlPlane) -> OperationResult<Option<Vec<MissingNode>>> {
     let state = control.state();
     if !state.is_shared() {
@@ -82,7 +82,7 @@ pub async fn await_everywhere(control: &ControlPlane) -> OperationResult<Option<
     Ok(Some(views(state.await_everywhere().await?)))
 }
 
-/// Waits until all nodes have taken over the last upload of a plugin, and returns those that have not.
+/// Waits until all nodes have loaded the last uploaded plugin, and returns those that have not.
 pub async fn await_builds(control: &ControlPlane) -> OperationResult<Vec<MissingNode>> {
     Ok(views(control.state().await_builds().await?))
 }

@@ -22,20 +22,20 @@ pub struct PluginView {
     pub version: String,
     /// sha256 of the file, hex.
     pub digest: String,
-    /// What its collections name under `adapter:`.
+    /// The name that collections give under `adapter:`.
     pub adapters: Vec<String>,
     /// `built-in`: it came with the gateway; `folder`: from a file of the plugins folder; `native`: from
     /// a library that the configuration names.
     pub origin: &'static str,
-    /// Moves with every new build that went live.
+    /// Rises with every new build that goes live.
     pub generation: u64,
     pub calls: u64,
-    /// Calls that ended in a trap, a bound or a timeout.
+    /// Calls that ended in a trap, at a bound or in a timeout.
     pub failures: u64,
     pub swaps: u64,
     /// The most linear memory that one instance has used since the plugin was loaded, in bytes.
     pub memory_peak_bytes: usize,
-    /// Linear memory of its instances that wait for the next call, in bytes.
+    /// Linear memory of its idle instances, in bytes.
     pub parked_bytes: usize,
     pub health: Health,
     /// The problem, if its health is not `ok`.
@@ -51,7 +51,7 @@ pub enum Health {
     Ok,
     /// It serves, but too many of its last calls ended in a trap, at a bound or in a timeout.
     Failing,
-    /// It waits to be accepted.
+    /// It is waiting to be accepted.
     Held,
     Refused,
 }
@@ -60,7 +60,7 @@ pub enum Health {
 #[derive(Serialize, ToSchema)]
 pub struct PluginsView {
     pub plugins: Vec<PluginView>,
-    /// Files that were refused, and why; what ran before runs on.
+    /// Files that were refused, and why; the previous build keeps running.
     pub refused: Vec<RefusedPlugin>,
 }
 
@@ -72,12 +72,12 @@ pub struct RefusedPlugin {
     /// `held` or `refused`.
     pub health: Health,
     pub reason: String,
-    /// The sha256 of a file that has no fault, but that no admin has accepted: see `accept`.
+    /// The sha256 of a valid file that no admin has accepted yet: see `accept`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub held: Option<String>,
 }
 
-/// The outcome of one file of the folder, or of one plugin that is built in.
+/// The outcome of one file of the folder, or of one built-in plugin.
 #[derive(Serialize, ToSchema)]
 pub struct FileOutcome {
     /// The file's name; for a built-in plugin, the plugin's.
@@ -88,7 +88,7 @@ pub struct FileOutcome {
     pub digest: Option<String>,
     /// `loaded`, `unchanged`, `removed`, `held` or `refused`.
     pub result: &'static str,
-    /// The reason why it is held or refused, or what its removal leaves without an adapter.
+    /// Why it is held or refused, or what its removal leaves without an adapter.
     pub reason: Option<String>,
 }
 
@@ -111,8 +111,8 @@ pub fn list(control: &ControlPlane) -> PluginsView {
     }
 }
 
-/// Puts a component into the plugins folder and waits until it runs or is refused. A refused one is removed again, one that
-/// waits to be accepted stays, and the present build runs on.
+/// Puts a component into the plugins folder and waits until it runs or is refused. A refused one is removed again, one that must
+/// be accepted first is kept, and the present build keeps running.
 pub async fn upload(
     control: Arc<ControlPlane>,
     plugin: PluginFile,
@@ -171,7 +171,7 @@ pub(super) async fn place_build(
     let changing = changing.await?;
     let verdict = verdict(control, file, digest).await;
     let (file, digest) = (file.to_owned(), digest.to_owned());
-    // An admin may accept a held file: what ran before runs on meanwhile, and this build as soon as it is accepted.
+    // An admin may accept a held file: the previous build keeps running until then.
     if matches!(verdict, Ok(BuildOutcome::Runs(_) | BuildOutcome::Held(_))) {
         on_disk(move || changing.accept(&file, &digest)).await?;
     } else {
@@ -253,14 +253,14 @@ impl BuildOutcome {
     }
 }
 
-/// Loads the files of the folder, and returns the outcome of this build. No other load runs meanwhile, so a refusal is about
-/// the file as it is there now.
+/// Loads the files of the folder, and returns the outcome of this build. No other load runs meanwhile, so a refusal concerns the
+/// file as it is now.
 async fn verdict(
     control: &ControlPlane,
     file: &str,
     digest: &str,
 ) -> OperationResult<BuildOutcome> {
-    // If the watch was quicker and refused the file, it is tried again.
+    // If the watch has already refused the file, it is tried again.
     for again in [false, true] {
         let reports = load(control, again).await;
         let report = reports
@@ -315,7 +315,7 @@ async fn take_away(
     Ok(outcomes)
 }
 
-/// Takes a file away, if it is there. The caller has the turn.
+/// Removes a file, if it exists. The caller has the turn.
 pub(super) async fn take_file_away(
     control: &ControlPlane,
     file: &str,
@@ -401,7 +401,7 @@ async fn load(control: &ControlPlane, again: bool) -> Vec<LoadReport> {
     reports
 }
 
-/// Returns what the plugin leaves without an adapter.
+/// Returns what removing the plugin leaves without an adapter.
 fn unprovided(control: &ControlPlane, removed: &PluginStatus) -> Option<String> {
     let serving = control.gateway().host().plugins();
     let provided = |adapter: &&String| {
@@ -506,7 +506,7 @@ fn views(control: &ControlPlane) -> Vec<PluginView> {
         .collect()
 }
 
-/// Returns `true` for more than a stray failure: three of the last calls, and a tenth of them.
+/// Returns `true` for more than stray failures: at least three of the last calls, and at least a tenth.
 pub(crate) fn is_failing(recent: RecentCalls) -> bool {
     recent.failed >= 3 && recent.failed * 10 >= recent.calls
 }
@@ -525,7 +525,7 @@ pub struct PluginFile {
 }
 
 impl PluginFile {
-    /// Checks that a name is that of a file in the folder and nothing else.
+    /// Checks that a name is a plain file name in the folder.
     pub fn named(name: String) -> OperationResult<Self> {
         let fits = |byte: u8| {
             byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-' || byte == b'_'
@@ -541,7 +541,7 @@ impl PluginFile {
     }
 }
 
-/// Runs the work to its end, even if the caller no longer waits: a file without a verdict would stay.
+/// Runs the work to its end, even if the caller no longer waits: otherwise a file without a verdict would remain.
 async fn to_its_end<T: Send + 'static>(
     work: impl Future<Output = OperationResult<T>> + Send + 'static,
 ) -> OperationResult<T> {
@@ -553,7 +553,7 @@ async fn to_its_end<T: Send + 'static>(
     })
 }
 
-/// Takes what waits for the disk off the threads that answer requests.
+/// Moves work that waits for the disk off the threads that answer requests.
 async fn on_disk<T: Send + 'static>(
     work: impl FnOnce() -> std::io::Result<T> + Send + 'static,
 ) -> OperationResult<T> {

@@ -22,8 +22,8 @@ pub struct PolicyStatus {
     pub mode: PolicyMode,
     pub default: PolicyDefault,
     pub policies: Vec<PolicyView>,
-    /// The problems: `{file, place, line?, message, hint?}`, where the place is the id of the policy. A file with a problem
-    /// is not in force; the version before it is, if there was one.
+    /// The problems: `{file, place, line?, message, hint?}`, where the place is the id of the policy. A file with a problem is
+    /// not in force; its previous version is, if there was one.
     #[schema(value_type = Vec<Object>)]
     pub problems: Vec<FileProblem>,
     /// The arguments that policies cannot read, or not in full.
@@ -33,7 +33,7 @@ pub struct PolicyStatus {
 /// One policy in force.
 #[derive(Serialize, ToSchema)]
 pub struct PolicyView {
-    /// Its `@id`, or its file and its number there.
+    /// Its `@id`, or its file and its number in it.
     pub id: String,
     pub file: String,
     /// From 1.
@@ -54,14 +54,14 @@ pub struct PolicyNote {
     pub why: &'static str,
 }
 
-/// A call, and what policies are to say of it.
+/// A call, and the decision that is expected of the policies.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PolicyCase {
     /// The name of the case in the outcome.
     #[serde(default)]
     pub name: Option<String>,
-    /// The holder of a key; or `user`.
+    /// The holder of a key. Either this or `user` is given.
     #[serde(default)]
     pub agent: Option<String>,
     /// The holder of an issuer's token.
@@ -89,13 +89,13 @@ pub struct PolicyCase {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum PolicyExpectation {
-    /// It runs.
+    /// The call runs.
     Allow,
-    /// It is refused: `forbidden`.
+    /// The call is refused: `forbidden`.
     Deny,
-    /// The tool is not there for the caller.
+    /// The tool is hidden from the caller.
     Hidden,
-    /// It runs, and the trail says that it would be refused, with `mode = "audit"`.
+    /// The call runs, and the trail records that it would be refused, with `mode = "audit"`.
     Audit,
 }
 
@@ -106,7 +106,7 @@ pub struct PolicyCaseResult {
     pub passed: bool,
     pub expected: PolicyExpectation,
     pub found: PolicyExpectation,
-    /// The policies that say so.
+    /// The policies that decided.
     pub policies: Vec<String>,
     /// What the caller reads.
     pub message: Option<String>,
@@ -149,7 +149,7 @@ pub fn schema(control: &ControlPlane) -> String {
     vocabulary(control).schema_text()
 }
 
-/// Returns what the policies in force say of each case.
+/// Returns the decision of the policies in force on each case.
 pub fn test(
     control: &ControlPlane,
     cases: &[PolicyCase],

@@ -21,14 +21,14 @@ use crate::{
     tokens::vocabulary,
 };
 
-/// The name of the text in its problems.
+/// The name of the text in problems.
 const SOURCE: &str = "source";
 const NAMELESS: &str = "names no contract: a form alone compiles, but there is nothing to serve";
 
 /// The tools that a contract would publish, and the resulting changes.
 #[derive(Default, Serialize, ToSchema)]
 pub struct ContractPreview {
-    /// All that refuses it: `{file, place, line?, message, hint?}`. Empty: it would be taken.
+    /// The reasons to refuse it: `{file, place, line?, message, hint?}`. Empty: it would be accepted.
     #[schema(value_type = Vec<Object>)]
     pub problems: Vec<FileProblem>,
     /// The compiled document, as `weir compile` prints it; null where the text does not compile.
@@ -40,16 +40,16 @@ pub struct ContractPreview {
     pub class: Option<ChangeClass>,
     /// The version that it would become.
     pub version: Option<String>,
-    /// The role that would have to publish it. Null: it would be live at once.
+    /// The role that would have to publish it. Null: it would be live immediately.
     pub needs: Option<Role>,
     /// The agents whose past calls it would refuse; null if no calls are kept.
     pub impact: Option<Impact>,
     /// All findings of lint.
     #[schema(value_type = Vec<Object>)]
     pub lint: Vec<LintFinding>,
-    /// The size of a list of its tools. A form without a contract is in no list.
+    /// The size of a list of its tools. A form without a contract is not in any list.
     pub bytes: usize,
-    /// An estimate of what a model reads of them, counted as `weir tools cost` does.
+    /// An estimate of the tokens that a model reads for them, as in `weir tools cost`.
     pub tokens: usize,
 }
 
@@ -119,7 +119,8 @@ pub async fn preview(
     })
 }
 
-/// Returns what a contract is by itself. Large ones take a while, which other requests do not wait for.
+/// Returns the part of the preview that depends only on the contract. Large contracts take a while, without blocking other
+/// requests.
 pub(super) async fn describe(contract: CompiledContract) -> OperationResult<ContractPreview> {
     let described = tokio::task::spawn_blocking(move || {
         let contract = Arc::new(contract);

@@ -13,15 +13,15 @@ use crate::{
 
 /// The life of a session.
 const SESSION_MS: i64 = 12 * 3600 * 1000;
-/// A session that is not used for so long has ended.
+/// A session that has not been used for this long has ended.
 const IDLE_MS: i64 = 3600 * 1000;
 /// The life of a link.
 const LINK_MS: i64 = 60 * 1000;
-/// A use is noted where the one noted before is so old: not every request writes.
+/// A use is recorded only if the last recorded one is at least this old, so that not every request writes.
 const NOTED_MS: i64 = 60 * 1000;
 /// Sessions in one list.
 const LISTED_MAX: i64 = 1_000;
-/// The form of the address of the console by which a link is taken.
+/// The part of the console's address that carries a link.
 const FRAGMENT: &str = "/#link=";
 
 /// The caller of the admin API.
@@ -32,30 +32,30 @@ pub struct SessionView {
     /// The name of the admin key.
     pub name: String,
     pub role: Role,
-    /// Whether it decides about writes that wait for a person.
+    /// Whether it may decide about writes that wait for a person.
     pub approves: bool,
-    /// The end of the session, in milliseconds since 1970; it ends before if it is not used for an hour. Null: the request
-    /// came with the admin key itself.
+    /// The end of the session, in milliseconds since 1970; it ends earlier if it is not used for an hour. Null: the request came
+    /// with the admin key itself.
     pub expires_ms: Option<i64>,
     /// The version of the program.
     pub version: &'static str,
-    /// What clients of MCP connect to; null where HTTP is not served, or at a port that is not configured.
+    /// The URL for MCP clients; null if HTTP is not served, or if its port is not configured.
     pub mcp_url: Option<String>,
 }
 
-/// A session of a browser that was begun, with its secret.
+/// A new session of a browser, with its secret.
 #[derive(Serialize, ToSchema)]
 pub struct NewSession {
     #[serde(flatten)]
     pub view: SessionView,
-    /// The bearer token of the session. It is shown now and never again.
+    /// The bearer token of the session. It is shown only once.
     pub token: String,
 }
 
 /// A session that has not ended.
 #[derive(Serialize, ToSchema)]
 pub struct OpenSession {
-    /// The id of the session, which opens nothing.
+    /// The id of the session, which gives no access.
     pub id: String,
     /// The id of the admin key.
     pub admin: String,
@@ -66,9 +66,9 @@ pub struct OpenSession {
     pub created_ms: i64,
     /// When it was last used, to a minute.
     pub used_ms: i64,
-    /// Its end; it ends before if it is not used for an hour.
+    /// Its end; it ends earlier if it is not used for an hour.
     pub expires_ms: i64,
-    /// Whether the request came with it.
+    /// Whether it is the session of this request.
     pub own: bool,
 }
 
@@ -85,7 +85,7 @@ pub struct SignInLink {
 /// Begins a session of an admin key.
 pub async fn begin(control: &ControlPlane, admin: &AdminRow) -> OperationResult<NewSession> {
     let made = mint(SecretKind::Session)?;
-    // An operator signs in also where the trail cannot be written, to see why.
+    // An operator can sign in even if the trail cannot be written, to find out why.
     let by = format!("admin:{}", admin.name);
     let audit = control.gateway().audit();
     let _ = audit.admin(AdminAct::SignIn, &admin.id, None, &by, None);
@@ -97,7 +97,7 @@ pub async fn begin(control: &ControlPlane, admin: &AdminRow) -> OperationResult<
     })
 }
 
-/// Returns the caller. `expires_ms` is of the session, if it is one.
+/// Returns the caller. `expires_ms` is that of the session, if the request came with one.
 pub fn show(control: &ControlPlane, admin: &AdminRow, expires_ms: Option<i64>) -> SessionView {
     SessionView {
         id: admin.id.clone(),
@@ -110,10 +110,10 @@ pub fn show(control: &ControlPlane, admin: &AdminRow, expires_ms: Option<i64>) -
     }
 }
 
-/// Returns what clients of MCP connect to, where the configuration says it.
+/// Returns the URL for MCP clients, if the configuration determines it.
 pub(super) fn mcp_url(control: &ControlPlane) -> Option<String> {
     let config = control.gateway().config();
-    // Port 0 is any free one, which the configuration does not know.
+    // Port 0 stands for any free port, which is not in the configuration.
     let listen = config.http.listen.filter(|address| address.port() != 0);
     let listen = listen.map(|address| format!("http://{address}"));
     let public = config.http.public_base().map(str::to_owned);
@@ -132,7 +132,7 @@ pub async fn end(control: &ControlPlane, session: Option<&str>) -> OperationResu
     Ok(())
 }
 
-/// Returns the sessions that have not ended, the newest first. `own` is the session of the request.
+/// Returns the sessions that have not ended, newest first. `own` is the session of the request.
 pub async fn list(control: &ControlPlane, own: Option<&str>) -> OperationResult<Vec<OpenSession>> {
     let (state, now) = (control.state(), now_ms());
     let admins = state.admins().await?;
@@ -181,7 +181,7 @@ pub async fn make_link(state: &GatewayState, admin: &str) -> OperationResult<Sig
     })
 }
 
-/// Takes a link, which is of no use from then on. Returns the id of its admin key.
+/// Takes a link, which cannot be used again. Returns the id of its admin key.
 pub async fn take_link(
     state: &GatewayState,
     text: &str,
@@ -205,7 +205,7 @@ pub async fn resume(
     if let Some(row) = &found
         && now >= row.used_ms + NOTED_MS
     {
-        // What can be read can be used, also where nothing can be written.
+        // A session that can be read can be used, even if its use cannot be recorded.
         if let Err(error) = state.touch_session(&row.id, now).await {
             tracing::warn!(%error, "the use of a session could not be noted");
         }
@@ -213,7 +213,8 @@ pub async fn resume(
     Ok(found)
 }
 
-/// Returns whether an admin key is valid, and its session, if there is one, has not ended. This is no use of the session.
+/// Returns whether an admin key is valid, and its session, if there is one, has not ended. This does not count as a use of the
+/// session.
 pub async fn is_live(
     state: &GatewayState,
     admin: &str,

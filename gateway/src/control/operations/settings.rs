@@ -1,4 +1,4 @@
-//! The configuration as it is in effect, and taking over an edited one. What may hold a secret is named, not shown.
+//! The effective configuration, and its reload. Values that may be secret are named, but not shown.
 
 use std::collections::BTreeMap;
 
@@ -16,13 +16,13 @@ use crate::control::{ControlPlane, gate::Role, reload::ConfigReloader};
 pub struct ReloadedSettings {
     /// Places in the configuration that are in effect now, such as `/limits/timeout_ms`.
     pub changed: Vec<String>,
-    /// Places that changed in the file and take effect when the gateway starts again.
+    /// Places that changed in the file and take effect at the next start of the gateway.
     pub needs_restart: Vec<String>,
-    /// Plugins that were loaded or refused by it.
+    /// Plugins that the reload loaded or refused.
     pub plugins: Vec<String>,
 }
 
-/// Returns the effective configuration, without secrets: of connections their names and what plugins may do with them.
+/// Returns the effective configuration, without secrets: for connections, only their names and what plugins may do with them.
 pub fn show(control: &ControlPlane) -> Value {
     let config = control.gateway().config();
     let grants = |settings: &weir_plugin_host::PluginConfig| {
@@ -52,7 +52,7 @@ pub fn show(control: &ControlPlane) -> Value {
     shown.into()
 }
 
-/// Reads the configuration again: all of what may change while serving is taken over, or, where anything is wrong, nothing.
+/// Reads the configuration again, and applies everything that may change while serving, or nothing if there is any problem.
 pub async fn reload(
     reload: &ConfigReloader,
     admin: ActingAdmin<'_>,

@@ -1,5 +1,5 @@
-//! Builds of plugins that were uploaded to one node, in the plugins folders of all nodes that share a state. Each node keeps which
-//! uploads its folder has, so that what an operator puts there by hand afterwards stays.
+//! Copies plugin builds that were uploaded to one node into the plugins folders of all nodes that share a state. Each node
+//! records which uploads its folder has, so that files that an operator puts there afterwards are kept.
 
 use std::{
     collections::BTreeMap,
@@ -18,15 +18,15 @@ use super::{
 };
 use crate::control::ControlPlane;
 
-/// The file of the state folder that says which uploads the plugins folder has.
+/// The file of the state folder that lists the uploads in the plugins folder.
 const TAKEN: &str = "plugins.taken";
-/// The time after which a build is tried again that could not be taken over.
+/// The time after which a build that could not be loaded is tried again.
 const RETRY: Duration = Duration::from_secs(60);
 
-/// By the name of a file, the number of the upload that it has.
+/// The number of the upload in each file, by the name of the file.
 type TakenUploads = BTreeMap<String, i64>;
 
-/// Writes down for the other nodes what a file of the plugins folder is now: a build, or nothing.
+/// Records for the other nodes what a file of the plugins folder now holds: a build, or nothing.
 pub(super) async fn record(
     control: &ControlPlane,
     file: &str,
@@ -51,7 +51,7 @@ pub(super) async fn record(
     note_taken(&folder, file, number)
 }
 
-/// Puts the files there that were uploaded to other nodes, before plugins are loaded.
+/// Writes the files that were uploaded to other nodes, before plugins are loaded.
 pub async fn place_files(control: &ControlPlane) -> OperationResult<()> {
     let (plugins, folder) = {
         let folders = &control.gateway().config().folders;
@@ -81,7 +81,7 @@ pub async fn place_files(control: &ControlPlane) -> OperationResult<()> {
     Ok(())
 }
 
-/// Takes over uploads to other nodes, while this one serves.
+/// Loads builds that are uploaded to other nodes while this one serves.
 pub async fn follow(control: &ControlPlane) {
     let mut changes = control.state().changes();
     let mut refused = BTreeMap::new();
@@ -103,8 +103,8 @@ pub async fn follow(control: &ControlPlane) {
     }
 }
 
-/// `refused`: by the number of an upload, when it could not be taken over. As long as there is one, this node counts as one that does
-/// not have it.
+/// `refused`: when an upload could not be loaded, by its number. As long as there is one, this node counts as not having the
+/// build.
 async fn take_over(
     control: &ControlPlane,
     refused: &mut BTreeMap<i64, Instant>,
@@ -183,7 +183,7 @@ fn taken_file(folder: &Path) -> PathBuf {
     folder.join(TAKEN)
 }
 
-/// A file that cannot be read names no upload: each is taken over again.
+/// If the file cannot be read, no upload counts as present, and each is written again.
 fn read_taken(folder: &Path) -> TakenUploads {
     let text = fs::read(taken_file(folder)).unwrap_or_default();
     serde_json::from_slice(&text).unwrap_or_default()

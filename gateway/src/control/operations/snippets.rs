@@ -18,14 +18,14 @@ const PLACEHOLDER: &str = "Bearer KEY";
 pub(crate) struct ClientSnippet {
     /// The client's name in `weir connect CLIENT`.
     pub client: &'static str,
-    /// What the client's configuration has, without its other servers, or the URL that is entered at a client that its vendor
-    /// hosts; null where it cannot be connected so.
+    /// The entry for the client's configuration, without its other servers, or the URL to enter at a client that its vendor
+    /// hosts; null if it cannot be connected this way.
     pub text: Option<String>,
-    /// What to do beside it, or why there is no text.
+    /// What else to do, or why there is no text.
     pub note: Option<String>,
 }
 
-/// Returns how clients connect to this gateway, all of them or one; `agent` is whose key they are given, if any.
+/// Returns how clients connect to this gateway, for all clients or one; `agent` is the agent whose key they are given, if any.
 pub(crate) fn list(
     control: &ControlPlane,
     client: Option<&str>,
@@ -63,7 +63,7 @@ pub(crate) fn list(
     Ok(vec![found.ok_or_else(unknown)?])
 }
 
-/// Returns what is entered at a client that its vendor hosts: the URL, with the steps around it.
+/// Returns what to enter at a client that its vendor hosts: the URL and the steps.
 fn hosted_snippet(client: HostedClient, server: &HostedServer<'_>) -> ClientSnippet {
     let lacking = client.lacking(server);
     ClientSnippet {

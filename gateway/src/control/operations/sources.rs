@@ -1,5 +1,4 @@
-//! Data sources before there is a contract over them: what their records look like, a contract to begin with, and a few
-//! records to look at.
+//! Data sources without a contract: what their records look like, a first contract, and a few sample records.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -29,7 +28,7 @@ use super::{
 };
 use crate::{control::ControlPlane, serving::ServingGateway, tokens::vocabulary};
 
-/// Rows looked at for low-cardinality columns.
+/// The most rows that are read to find columns with few values.
 const LOOKED_AT_MAX: usize = 20_000;
 const PAGE_ROWS: u32 = 1000;
 /// Records that are measured.
@@ -54,19 +53,19 @@ pub struct DataSource {
     pub settings: Value,
 }
 
-/// Why nothing is known of a source.
+/// Why a source could not be described.
 #[derive(Debug, thiserror::Error)]
 pub enum SourceFailure {
     #[error(transparent)]
     Adapter(#[from] AdapterFailure),
     #[error("the adapter answered no shape: {0}")]
     Shape(String),
-    /// Nothing of it can be served, one sentence for each reason.
+    /// No part of it can be served, one sentence for each reason.
     #[error("no part of it can be served: {}", .0.join(" "))]
     Unservable(Vec<String>),
     #[error("{}", .0.message)]
     Connection(ConnectionError),
-    /// The named thing is not there.
+    /// The named source does not exist.
     #[error("{0}")]
     Absent(String),
 }
@@ -87,7 +86,7 @@ pub struct DescribedSource {
     /// The `settings` of a collection over this source.
     #[schema(value_type = Object)]
     pub settings: Value,
-    /// The source's description of itself now.
+    /// The source's current description of itself.
     #[schema(value_type = Object)]
     pub shape: Value,
 }
@@ -97,27 +96,27 @@ pub struct DescribedSource {
 pub struct DraftedSource {
     /// The text of a contract over the source.
     pub source: String,
-    /// What of the source it leaves out or guesses, one sentence each.
+    /// The parts of the source that it leaves out or guesses, one sentence each.
     pub notes: Vec<String>,
     /// Whether it has tools that write.
     pub writes: bool,
 }
 
-/// The first records of a source, to look at.
+/// The first records of a source.
 #[derive(Serialize, ToSchema)]
 pub struct SourceRows {
     pub columns: Vec<String>,
     /// The first rows, by column.
     #[schema(value_type = Vec<Object>)]
     pub rows: Vec<Map<String, Value>>,
-    /// Columns whose names are those of secrets: their values are not shown.
+    /// Columns that are named like secrets: their values are not shown.
     pub masked: Vec<String>,
     /// Whether there are more rows.
     pub more: bool,
 }
 
 impl DataSource {
-    /// Creates a source. `settings` is what a collection of `adapter` has; the contract's name is made of `title`.
+    /// Creates a source. `settings` is what a collection of `adapter` has; the contract's name is made from `title`.
     pub fn new(title: &str, adapter: &'static str, settings: Value) -> Self {
         Self {
             name: contract_name(title),
@@ -220,7 +219,7 @@ pub async fn rows(
     })
 }
 
-/// Reads records of a source that no contract is over.
+/// Reads records of a source without a contract.
 pub(super) async fn read_records(
     gateway: &ServingGateway,
     source: &DataSource,
@@ -250,7 +249,7 @@ fn hide_secrets_within(value: &mut Value) {
     }
 }
 
-/// Returns how a source of the configuration is reached.
+/// Returns the adapter and the settings that reach a source of the configuration.
 fn find(control: &ControlPlane, request: &SourceRequest) -> OperationResult<DataSource> {
     let SourceRequest {
         connection,
@@ -317,7 +316,7 @@ fn record(
     asked: &str,
     by: &str,
 ) -> OperationResult<()> {
-    // The query of a path may hold a secret, and no source is named by one.
+    // The query of a path may hold a secret, and is not part of a source's name.
     let source = request.source.split('?').next().unwrap_or_default();
     let detail = Map::from_iter([
         ("source".to_owned(), Value::from(source)),
@@ -328,7 +327,7 @@ fn record(
     Ok(audit.admin(AdminAct::SourceLook, subject, None, by, Some(&detail))?)
 }
 
-/// Drafts the contract of a source, with the tools that may write only where the configuration lets them.
+/// Drafts the contract of a source, with tools that write only if the configuration permits writing.
 pub async fn look(
     gateway: &ServingGateway,
     source: &DataSource,
@@ -372,7 +371,7 @@ pub async fn read_shape(
         .await?;
     let mut shape = CollectionShape::read(&described)
         .map_err(|error| SourceFailure::Shape(error.to_string()))?;
-    // A note may tell cells of its column.
+    // A note may contain cells of its column.
     let secrets: Vec<String> = shape
         .fields
         .iter()
@@ -403,8 +402,8 @@ pub async fn draft_of(
     drafted.map_err(SourceFailure::Unservable)
 }
 
-/// Returns the values of text columns that hold few, as far as so many rows show, and what the first records take in an
-/// answer; a source that cannot be read has none of it.
+/// Returns the values of text columns with few distinct ones among the first `rows_max` rows, and the size of the first records
+/// in an answer; both are empty if the source cannot be read.
 pub(super) async fn sample(
     gateway: &ServingGateway,
     source: &DataSource,
@@ -460,7 +459,7 @@ pub(super) async fn sample(
             _ => break,
         }
     }
-    // A list of choices is useful only if values repeat. Days and numbers have further values.
+    // A list of choices is useful only if values repeat. Days and numbers will take further values.
     let is_word = |value: &String| !value.starts_with(|first: char| first.is_ascii_digit());
     seen.retain(|_, values| {
         values.len() >= 2 && values.len() * 3 <= rows && values.iter().any(is_word)

@@ -20,20 +20,20 @@ use crate::{
     telemetry::metrics::{CallReading, ToolKey, ToolReading},
 };
 
-/// Tools and agents that are named.
+/// The most tools and agents that are listed.
 const NAMED_MAX: usize = 10;
 
 /// Counts of calls in a window.
 #[derive(Serialize, ToSchema)]
 pub struct CallFigures {
-    /// The time that was counted, in seconds: more than the window where no one looked for a while, less where the process is
+    /// The time that was counted, in seconds: more than the window if no reading was taken for a while, less if the process is
     /// younger.
     pub seconds: f64,
     pub calls: u64,
     /// The calls that failed.
     pub errors: u64,
     pub calls_per_second: f64,
-    /// Calls by error code; `ok` for those that went well.
+    /// Calls by error code; `ok` for those that succeeded.
     pub codes: BTreeMap<&'static str, u64>,
     /// Estimates of whole durations, in milliseconds; null where there was no call.
     pub p50_ms: Option<f64>,
@@ -41,7 +41,7 @@ pub struct CallFigures {
     /// Estimates of the time in the gateway itself.
     pub overhead_p50_ms: Option<f64>,
     pub overhead_p99_ms: Option<f64>,
-    /// Calls that run now.
+    /// Calls that are running now.
     pub in_flight: usize,
     /// The tools with the most calls, at most 10.
     pub tools: Vec<ToolFigures>,
@@ -74,13 +74,13 @@ pub struct AgentFigures {
     pub calls: u64,
 }
 
-/// The figures of calls over a time, in all and by point.
+/// The figures of calls over a time, in total and by point.
 #[derive(Serialize, ToSchema)]
 pub struct StatsView {
     #[serde(flatten)]
     pub figures: CallFigures,
     pub since_start: StartFigures,
-    /// The same over time, the oldest first.
+    /// The same over time, oldest first.
     pub points: Vec<StatsPoint>,
 }
 
@@ -94,10 +94,10 @@ pub struct StatsEvent {
     pub since_start: StartFigures,
 }
 
-/// What was counted since the process started, and what is so now.
+/// What was counted since the process started, and the current values.
 #[derive(Serialize, ToSchema)]
 pub struct StartFigures {
-    /// Calls by error code; `ok` for those that went well.
+    /// Calls by error code; `ok` for those that succeeded.
     pub codes: BTreeMap<&'static str, u64>,
     /// Estimates of whole durations, in milliseconds; null where there was no call.
     pub p50_ms: Option<f64>,
@@ -108,15 +108,15 @@ pub struct StartFigures {
     pub tools: Vec<ToolTotal>,
     /// The agents with the most calls, at most 10.
     pub agents: Vec<AgentFigures>,
-    /// What was refused before it became a call, by reason.
+    /// Requests that were refused before they became calls, by reason.
     pub refusals: BTreeMap<&'static str, u64>,
-    /// The tools that are served now.
+    /// The number of tools that are served now.
     pub served_tools: usize,
-    /// The trail cannot be written now, so that calls are refused.
+    /// Whether the trail cannot be written now, so that calls are refused.
     pub is_audit_failing: bool,
 }
 
-/// What was counted up to a moment, since the point before.
+/// What was counted up to a moment, since the previous point.
 #[derive(Serialize, ToSchema)]
 pub struct StatsPoint {
     /// Milliseconds since 1970.
@@ -243,14 +243,14 @@ fn busiest_agents(counted: &CallReading) -> Vec<AgentFigures> {
     busiest.into_iter().map(figures).collect()
 }
 
-/// Returns those with the most calls; of as many calls, by name.
+/// Returns the entries with the most calls; those with equally many are ordered by name.
 fn most_called<T, N: Ord>(all: impl Iterator<Item = T>, rank: impl Fn(&T) -> (u64, N)) -> Vec<T> {
     let rank = |one: &T| {
         let (calls, name) = rank(one);
         (Reverse(calls), name)
     };
     let mut all: Vec<T> = all.collect();
-    // There may be very many, and few are named.
+    // There may be very many entries, of which few are listed.
     if all.len() > NAMED_MAX {
         all.select_nth_unstable_by(NAMED_MAX, |a, b| rank(a).cmp(&rank(b)));
         all.truncate(NAMED_MAX);
@@ -282,7 +282,7 @@ impl From<&FigureSpan> for StatsPoint {
 mod tests {
     use super::*;
 
-    /// A tool with many versions is one tool, however few calls each version has.
+    /// A tool with many versions counts as one tool, however few calls each version has.
     #[test]
     fn the_busiest_tools_are_ranked_over_all_their_versions() {
         let mut counted = CallReading::default();

@@ -1,4 +1,4 @@
-//! The tools that are served, as all may see them or as one agent does.
+//! The tools that are served: all of them, or those that one agent sees.
 
 use std::collections::HashSet;
 
@@ -15,7 +15,7 @@ use crate::{
     tokens::vocabulary,
 };
 
-/// Tools in one answer.
+/// The most tools in one answer.
 const PAGE: usize = 200;
 /// The bound on the words of a search.
 const WORDS_MAX_CHARS: usize = 400;
@@ -25,7 +25,7 @@ const WORDS_MAX_CHARS: usize = 400;
 pub struct ToolsPage {
     /// By name.
     pub tools: Vec<ServedTool>,
-    /// Of the next tools; null after the last.
+    /// The cursor of the next page; null on the last one.
     pub next_cursor: Option<String>,
 }
 
@@ -35,14 +35,14 @@ pub struct ServedTool {
     pub name: String,
     pub contract: String,
     pub version: String,
-    /// The verb on its collection: `lookup`, `list`, `count`, `create`, `update`, `delete` or `call`. Null: it is a function
-    /// of a plugin or of another server.
+    /// The verb on its collection: `lookup`, `list`, `count`, `create`, `update`, `delete` or `call`. Null for a function of a
+    /// plugin or of another server.
     pub verb: Option<&'static str>,
     /// Whether it may change something.
     pub writes: bool,
     /// The size of its entry in a list.
     pub bytes: usize,
-    /// An estimate of what a model reads of it, counted as `weir tools cost` does.
+    /// An estimate of the tokens that a model reads for it, as in `weir tools cost`.
     pub tokens: usize,
     /// Its calls at this process in the last 24 hours, over all its versions, counted by whole hours.
     pub calls_24h: u64,
@@ -58,12 +58,12 @@ pub struct ServedTool {
 pub struct ToolsQuery<'a> {
     /// As this agent sees them at `/mcp`. `None`: everything.
     pub agent: Option<&'a str>,
-    /// Words that name, title or description all have.
+    /// Words that must all occur in the name, the title or the description.
     pub words: &'a str,
     pub cursor: Option<&'a str>,
 }
 
-/// Returns the tools that fit, a page of them.
+/// Returns one page of the matching tools.
 pub async fn list(control: &ControlPlane, query: ToolsQuery<'_>) -> OperationResult<ToolsPage> {
     if query.words.chars().count() > WORDS_MAX_CHARS {
         let detail = format!("q: at most {WORDS_MAX_CHARS} characters are looked for");
@@ -146,7 +146,7 @@ fn fits(tool: &CatalogueTool, words: &[String]) -> bool {
 }
 
 impl ServedTool {
-    /// `entry` is what a client lists, and `read` what a model is shown of it.
+    /// `entry` is what a client lists, and `read` is the part that a model is shown.
     fn new(tool: &CatalogueTool, entry: &str, read: &str) -> Self {
         Self {
             name: tool.name.to_string(),

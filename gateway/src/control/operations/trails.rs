@@ -1,4 +1,4 @@
-//! Returns what collecting the trails of all machines needs of each: its chains, their lines, and the heads in the state.
+//! Returns what is needed from each machine to collect all trails: its chains, their lines, and the heads in the state.
 
 use std::io;
 
@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{control::ControlPlane, telemetry};
 
-/// Returns the last record of each chain: of all machines where they share the state, else of this folder.
+/// Returns the last record of each chain: of all machines if they share the state, else only of this folder.
 pub async fn heads(control: &ControlPlane) -> OperationResult<CollectedHeads> {
     if control.state().is_shared() {
         let rows = control.state().audit_heads().await?;

@@ -1,5 +1,5 @@
-//! Files of people, put into a connection that takes them. A file is written down beside the state while it arrives, and
-//! replaces the old one whole.
+//! Files that people upload into a connection that accepts them. A file is written to the state folder while it arrives, and
+//! replaces the old one as a whole.
 
 use std::{
     io::{self, Seek as _, SeekFrom, Write as _},
@@ -24,7 +24,7 @@ use crate::control::ControlPlane;
 
 /// The bound on a file.
 pub const FILE_MAX_BYTES: u64 = 64 << 20;
-/// Files that arrive at once: this bounds their use of the disk.
+/// The number of concurrent uploads: this bounds their use of the disk.
 static ARRIVING: LazyLock<Semaphore> = LazyLock::new(|| Semaphore::new(4));
 
 /// A file that was put into a connection.
@@ -37,7 +37,7 @@ pub struct UploadedFile {
     pub digest: String,
 }
 
-/// Replaces a file of a connection whose configuration says `uploads = true`, or makes it.
+/// Creates or replaces a file of a connection that is configured with `uploads = true`.
 pub async fn put<E: std::fmt::Display>(
     control: Arc<ControlPlane>,
     connection: String,
@@ -55,7 +55,7 @@ pub async fn put<E: std::fmt::Display>(
         }
     };
     files.check_path(&path).map_err(failed)?;
-    // A folder of files may hold the configuration and plugins too, which are for operators.
+    // A folder of files may also hold the configuration and plugins, which only operators may change.
     if !is_sheet(&path) {
         let detail = "a file must be a spreadsheet: .csv, .tsv, .xlsx or .ods";
         return Err(OperationError::invalid(detail));
@@ -83,7 +83,7 @@ pub async fn put<E: std::fmt::Display>(
     })
 }
 
-/// A file that has arrived whole. It has no name, and is gone once it is closed.
+/// A file that has arrived completely. It has no name, and is gone once it is closed.
 struct ArrivedFile {
     file: std::fs::File,
     bytes: u64,

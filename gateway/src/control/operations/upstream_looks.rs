@@ -30,13 +30,13 @@ use crate::{
     tokens::vocabulary,
 };
 
-/// The time that a server is given to answer.
+/// The time within which a server must answer.
 const LOOK_MAX: Duration = Duration::from_secs(30);
 const HEADERS_MAX: usize = 16;
 const VALUE_MAX_BYTES: usize = 4096;
 /// The overlay of a request, as problems name it.
 const OVERLAY: &str = "overlay";
-/// Servers that are looked at at once.
+/// The number of servers that are looked at concurrently.
 static LOOKING: LazyLock<Semaphore> = LazyLock::new(|| Semaphore::new(2));
 
 /// A server that may be added.
@@ -44,7 +44,7 @@ pub(crate) struct UpstreamLook {
     /// The name that it would get.
     pub name: String,
     pub url: String,
-    /// Headers for this look alone; they are kept nowhere.
+    /// Headers for this look only; they are not stored.
     pub headers: BTreeMap<String, String>,
     /// The text of an overlay, which chooses and renames its tools.
     pub overlay: Option<String>,
@@ -59,24 +59,24 @@ pub(crate) struct UpstreamOffer {
     /// The compiled document of its offer, with the names that agents would see.
     #[schema(value_type = Object)]
     pub document: Value,
-    /// Each of its tools, in the order of the names that agents would see.
+    /// Each of its tools, ordered by the names that agents would see.
     pub tools: Vec<OfferedTool>,
     /// Its prompts and resource templates.
     pub items: Vec<OfferedItem>,
-    /// Resources that it lists now. They are asked for each time, and are no part of what an operator agrees to.
+    /// Resources that it lists now. They are fetched each time, and are not part of what an operator agrees to.
     pub resources: usize,
     /// Its instructions to models.
     pub instructions: Option<String>,
     /// Items that cannot be published, and why.
     pub left_out: Vec<String>,
-    /// What would be published otherwise than it wrote it.
+    /// What would be published differently from what it wrote.
     pub notes: Vec<String>,
     /// All findings of lint.
     #[schema(value_type = Vec<Object>)]
     pub lint: Vec<LintFinding>,
     /// The size of a list of its tools.
     pub bytes: usize,
-    /// An estimate of what a model reads of them, counted as `weir tools cost` does.
+    /// An estimate of the tokens that a model reads for them, as in `weir tools cost`.
     pub tokens: usize,
     /// What an operator agrees to, as `weir upstream add` shows it.
     pub fingerprint: String,
@@ -85,13 +85,13 @@ pub(crate) struct UpstreamOffer {
 /// A tool of a server's offer, and its cost.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct OfferedTool {
-    /// Its name at the server, by which an overlay names it.
+    /// Its name at the server, which an overlay uses.
     pub from: String,
     /// The name that agents would see.
     pub name: String,
     /// The size of its entry in a list.
     pub bytes: usize,
-    /// An estimate of what a model reads of it.
+    /// An estimate of the tokens that a model reads for it.
     pub tokens: usize,
 }
 
@@ -100,7 +100,7 @@ pub(crate) struct OfferedTool {
 pub(crate) struct OfferedItem {
     /// `prompt` or `template`.
     pub kind: &'static str,
-    /// Its name at the server, by which an overlay names it.
+    /// Its name at the server, which an overlay uses.
     pub from: String,
     /// The name or URI template that agents would see.
     pub name: String,
@@ -200,7 +200,7 @@ pub(crate) async fn look_at(
     })
 }
 
-/// Returns what each tool costs by itself.
+/// Returns the cost of each single tool.
 async fn measure(contract: CompiledContract) -> OperationResult<Vec<OfferedTool>> {
     let measured = tokio::task::spawn_blocking(move || {
         let contract = Arc::new(contract);
@@ -241,7 +241,7 @@ impl UpstreamLook {
         overlay.map_err(|problems| OperationError::problems("the overlay cannot be read", problems))
     }
 
-    /// Refuses what would reach further than the request, and returns the address without what may be secret.
+    /// Refuses names that would reach beyond the request, and returns the address without parts that may be secret.
     fn check(&self) -> OperationResult<String> {
         if weir_contracts::name::check_contract(&self.name).is_err() {
             return Err(OperationError::invalid(

@@ -1,5 +1,5 @@
-//! Other servers: the health of each, what of its lists is published, a look at one now, and the consent to what one offers.
-//! Only the configuration says which servers there are: no operation starts a command that it does not name.
+//! Other servers: the health of each, which of its lists are published, a look at one now, and the consent to its offer. Only the
+//! configuration determines which servers there are: no operation starts a command that it does not name.
 
 use std::{
     collections::BTreeMap,
@@ -25,11 +25,11 @@ use crate::control::{
 #[derive(Serialize, ToSchema)]
 pub struct UpstreamsView {
     pub upstreams: Vec<UpstreamView>,
-    /// The folder of the configuration on the gateway's machine, from which its relative paths begin.
+    /// The folder of the configuration on the gateway's machine, to which its paths are relative.
     pub folder: String,
 }
 
-/// A server, as the last look found it.
+/// A server, as of the last look.
 #[derive(Serialize, ToSchema)]
 pub struct UpstreamView {
     pub name: String,
@@ -37,17 +37,17 @@ pub struct UpstreamView {
     pub address: String,
     /// The overlay file of the configuration.
     pub overlay: Option<String>,
-    /// The contract that its tools are published as.
+    /// The contract under which its tools are published.
     pub contract: String,
-    /// The live version of that; null where nothing of it is published.
+    /// The live version of that contract; null if none is published.
     pub version: Option<String>,
     /// At the last look: `up`, `down`, or `unknown` before the first.
     pub state: &'static str,
-    /// Why it is down, or why nothing of it can be published.
+    /// Why it is down, or why no part of it can be published.
     pub reason: Option<String>,
     pub looked_ms: Option<u64>,
-    /// The authorization of requests to it: `oauth` and `exchange` by tokens of the caller, `client_credentials` by tokens of
-    /// the gateway's own, `header` by a fixed header; null if they have none.
+    /// The authorization of requests to it: `oauth` and `exchange` by tokens of the caller, `client_credentials` by the gateway's
+    /// own tokens, `header` by a fixed header; null if they have none.
     pub auth: Option<&'static str>,
     /// Its own name and version; null before it was looked at.
     #[schema(value_type = Option<Object>)]
@@ -62,16 +62,16 @@ pub struct UpstreamView {
     pub draft: Option<String>,
     pub sessions: usize,
     pub restarts: u64,
-    /// Calls, of them those that were not answered.
+    /// Calls; `failures` counts those that were not answered.
     pub calls: u64,
     pub failures: u64,
     /// Tools that are not called for a while because their last calls all failed, counted per tenant.
     pub backing_off: usize,
-    /// What a command wrote to stderr last.
+    /// The last lines that a command wrote to stderr.
     pub stderr: String,
 }
 
-/// Returns all of them, as the last look found each.
+/// Returns all servers, as of the last look at each.
 pub fn list(control: &ControlPlane) -> UpstreamsView {
     let all = control.gateway().upstreams().all();
     UpstreamsView {
@@ -80,19 +80,19 @@ pub fn list(control: &ControlPlane) -> UpstreamsView {
     }
 }
 
-/// Returns one of them.
+/// Returns one server.
 pub fn show(control: &ControlPlane, name: &str) -> OperationResult<UpstreamView> {
     Ok(view(control, &*find(control, name)?))
 }
 
-/// Looks at its lists now, and returns the findings.
+/// Looks at the lists of a server now, and returns the findings.
 pub async fn look(control: &ControlPlane, name: &str) -> OperationResult<UpstreamView> {
     let upstream = find(control, name)?;
     control.upstreams().look_at(&upstream).await;
     Ok(view(control, &upstream))
 }
 
-/// Asks a server of the configuration for its offer, and returns the part that could be published. Nothing is submitted. The
+/// Asks a server of the configuration for its offer, and returns the publishable part. Nothing is submitted. The
 /// session stays open until [`weir_upstream::UpstreamRegistry::close`].
 pub async fn preview(control: &ControlPlane, name: &str) -> OperationResult<CompiledOffer> {
     let gateway = control.gateway();
@@ -122,7 +122,7 @@ pub enum AgreedOffer {
     Published {
         version: String,
     },
-    /// The same was published before.
+    /// The same offer was already published.
     Unchanged {
         version: String,
     },
@@ -132,8 +132,8 @@ pub enum AgreedOffer {
     },
 }
 
-/// Publishes an offer that an operator has reviewed and agreed to. The gate judges a change of a published version as it does
-/// every other.
+/// Publishes an offer that an operator has reviewed and agreed to. The gate judges a change of a published version like any
+/// other.
 pub async fn agree(
     control: &ControlPlane,
     name: &str,
@@ -178,7 +178,7 @@ fn address(config: &UpstreamConfig) -> String {
     let Some(written) = &config.url else {
         return config.command.first().cloned().unwrap_or_default();
     };
-    // A reference to the whole URL names a variable or a file, and no value.
+    // A reference to the whole URL names a variable or a file, but no value.
     if written.starts_with("env:") || written.starts_with("file:") {
         return written.clone();
     }

@@ -1,4 +1,4 @@
-//! Versions that are served beside the live ones, and the agents that are pinned to one.
+//! Versions that are served in addition to the live ones, and the agents that are pinned to them.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -18,18 +18,18 @@ use crate::{
 
 /// The last day of a version that ends at once.
 const NOW: &str = "now";
-/// What the clocks of two nodes may differ by: a version that ends at once has ended by either.
+/// The difference that is allowed between the clocks of two nodes: a version that ends at once has ended by both.
 const CLOCKS_APART_MS: i64 = 4_000;
 const VERSIONS: &str = "GET /v1/versions and `weir contracts show` name those that are served";
 
-/// The versions that are served beside the live ones, and their agents.
+/// The versions that are served in addition to the live ones, and their agents.
 #[derive(Serialize, ToSchema)]
 pub struct VersionsView {
     pub kept: Vec<KeptView>,
     pub pins: Vec<PinView>,
 }
 
-/// A version that is served beside the live one.
+/// A version that is served in addition to the live one.
 #[derive(Serialize, ToSchema)]
 pub struct KeptView {
     pub contract: String,
@@ -37,7 +37,7 @@ pub struct KeptView {
     /// The shim that converts its calls to those of the live version; null: it keeps its own binding.
     #[schema(value_type = Option<Object>)]
     pub shim: Option<Value>,
-    /// Its end; null: it has none.
+    /// When it ends; null if never.
     pub sunset_ms: Option<i64>,
     pub has_ended: bool,
 }
@@ -49,26 +49,26 @@ pub struct KeepingView {
     /// The shim that would convert its calls, derived from the difference; null: the difference is not enough.
     #[schema(value_type = Option<Object>)]
     pub shim: Option<Value>,
-    /// The first place that a shim read off the difference does not convert.
+    /// The first place that a shim derived from the difference does not convert.
     pub missing: Option<String>,
-    /// Whether it cannot be kept without a shim.
+    /// Whether keeping it requires a shim.
     pub needs_shim: bool,
-    /// What becomes of the versions that are kept already and have a shim, if this one gets the suggested one.
+    /// What happens to already kept versions with a shim if this one gets the suggested shim.
     pub beside: Vec<NextShimView>,
 }
 
-/// A preview of a version that is kept already, and has a shim, after a draft is published.
+/// A preview of an already kept version with a shim, after a draft is published.
 #[derive(Serialize, ToSchema)]
 pub struct NextShimView {
     pub version: String,
-    /// The shim that would convert its calls; null: it would go on with its own binding.
+    /// The shim that would convert its calls; null if it would continue with its own binding.
     #[schema(value_type = Option<Object>)]
     pub shim: Option<Value>,
     /// The first place that no shim converts.
     pub missing: Option<String>,
 }
 
-/// The major version of a contract that an agent keeps.
+/// The major version of a contract to which an agent is pinned.
 #[derive(Serialize, ToSchema)]
 pub struct PinView {
     pub agent: String,
@@ -86,7 +86,7 @@ pub struct KeepRequest {
     pub shim: Option<Value>,
 }
 
-/// Returns the versions that are served beside live ones, and all pins.
+/// Returns the versions that are served in addition to live ones, and all pins.
 pub async fn list(control: &ControlPlane) -> OperationResult<VersionsView> {
     let gate = control.gate();
     gate.refresh().await?;
@@ -98,7 +98,8 @@ pub async fn list(control: &ControlPlane) -> OperationResult<VersionsView> {
     })
 }
 
-/// Moves the last day of a kept version; `None`: until an operator says so. `now` ends it by the clock of this process.
+/// Moves the last day of a kept version; with `None`, it is kept until an operator ends it. `now` ends it by the clock of this
+/// process.
 pub async fn set_sunset(
     control: &ControlPlane,
     contract: &str,
@@ -120,7 +121,7 @@ pub async fn set_sunset(
     Ok(())
 }
 
-/// Pins an agent to a major version of a contract that is served.
+/// Pins an agent to a served major version of a contract.
 pub async fn pin(
     control: &ControlPlane,
     agent: &str,
@@ -153,7 +154,7 @@ pub async fn pin(
     Ok(())
 }
 
-/// Lets an agent have the live version of a contract.
+/// Gives an agent the live version of a contract.
 pub async fn unpin(
     control: &ControlPlane,
     agent: &str,
@@ -167,7 +168,7 @@ pub async fn unpin(
     Ok(())
 }
 
-/// Returns the versions beside a live one.
+/// Returns the versions that are kept next to a live one.
 pub(super) fn beside(live: &LiveContract) -> Vec<KeptView> {
     let own = live.contract.version.major;
     let beside = live
@@ -196,7 +197,7 @@ impl KeepRequest {
     }
 }
 
-/// Reads a last day, which ends with its end in UTC, or a time.
+/// Reads a last day, which lasts until midnight UTC, or a time.
 fn read_sunset(text: &str) -> OperationResult<i64> {
     let day = || {
         let day: jiff::civil::Date = text.parse().ok()?;
