@@ -1,9 +1,9 @@
-//! Control: decides which contracts are served. Sources submit contracts, the gate judges them, the publisher serves what is
-//! live.
+//! Control: decides which contracts are served. Sources submit contracts, the gate judges them, and the publisher serves the live
+//! ones.
 //!
-//! The served contracts are those that the state holds as live. A file that does not compile, or whose change the gate
-//! holds, leaves the live version as it is. A contract whose source cannot be described yet waits and is tried again;
-//! one that was published before starts from the state, without touching the source.
+//! The served contracts are the live ones of the state. A file that does not compile, or whose change is held at the gate, leaves
+//! the live version unchanged. A contract whose source cannot be described yet waits and is tried again; one that was published
+//! before is loaded from the state, without touching the source.
 
 mod background;
 mod compiler;
@@ -65,9 +65,9 @@ use self::{
 };
 use crate::{config::GatewayConfig, plugin_files::PluginFiles, serving::ServingGateway};
 
-/// The time between two looks at the folder while something changes there.
+/// The time between two scans of the folder while it is changing.
 const WATCH_INTERVAL: Duration = Duration::from_millis(250);
-/// The longest pause between two looks at what changed.
+/// The longest pause between two checks for changes.
 const SETTLE_MAX: Duration = Duration::from_millis(50);
 
 /// Decides which contracts are served, and watches what they depend on.
@@ -79,12 +79,12 @@ pub struct ControlPlane {
     plugins: Arc<PluginSource>,
     upstreams: Arc<UpstreamSource>,
     drift: SourceDrift,
-    /// The configuration that the sources were read under. The lock allows one look at a time.
+    /// The configuration under which the sources were read. The lock allows one scan at a time.
     read_under: Mutex<Option<Arc<GatewayConfig>>>,
     log: ReportLog,
     plugin_files: PluginFiles,
     refused_connections: ArcSwap<Vec<FileProblem>>,
-    /// Counts what the background loops take over beside changes of the state and of files.
+    /// Counts changes that the background loops must apply, other than those of the state and of files.
     background: watch::Sender<u64>,
     connections: ArcSwap<ConnectionRegistry>,
     live_figures: LiveFigures,
@@ -92,7 +92,7 @@ pub struct ControlPlane {
 }
 
 impl ControlPlane {
-    /// Creates the control of a gateway. Nothing is read or published before it is run.
+    /// Creates the control of a gateway. Nothing is read or published until it runs.
     pub fn new(gateway: Arc<ServingGateway>, state: Arc<GatewayState>) -> Self {
         let policies = Arc::new(PolicySource::default());
         let gate = Gate::new(state.clone(), gateway.audit().clone(), policies);
@@ -162,12 +162,12 @@ impl ControlPlane {
         &self.drift
     }
 
-    /// Returns the connections in effect.
+    /// Returns the connections that are in effect.
     pub fn connections(&self) -> Arc<ConnectionRegistry> {
         self.connections.load_full()
     }
 
-    /// Takes over the connections in effect.
+    /// Puts new connections into effect.
     pub fn set_connections(&self, connections: Arc<ConnectionRegistry>) {
         self.connections.store(connections);
     }
@@ -194,13 +194,12 @@ impl ControlPlane {
         self.files.files()
     }
 
-    /// Returns the contract files that were refused or wait for their source, at the last look.
+    /// Returns the contract files that were refused or wait for their source, at the last scan.
     pub fn unserved(&self) -> Vec<UnservedFile> {
         self.files.unserved()
     }
 
-    /// Reads new and changed files of the contracts folder and rows of the state, and serves what is live. Used at start and
-    /// by `watch`.
+    /// Reads new and changed contract files and state rows, and serves what is live. Called at start and by `watch`.
     pub async fn load(&self) -> FolderReport {
         let mut read_under = self.read_under.lock().await;
         let mut report = FolderReport::default();
@@ -220,12 +219,13 @@ impl ControlPlane {
             report.problems.push(folder_problem(folder, &error));
             return report;
         }
-        // Versions that were live before are judged by the policies first: a start does not serve a change that breaks one.
+        // Policies are checked against the previously live versions first, so that a start does not serve a change that breaks
+        // one.
         self.policies().judge(&self.publisher.servable_contracts());
         report
             .problems
             .extend(locks::restore_upstreams(self.gate(), &config).await);
-        // What one machine has in a folder is not to undo what another one published.
+        // The folder of one machine must not undo what another machine published.
         if config.state.url.is_none() {
             self.files.submit_folder(folder, &mut report).await;
         }
@@ -240,7 +240,7 @@ impl ControlPlane {
         self.log.write(report);
     }
 
-    /// Follows the folder, and what other processes publish, until the task ends.
+    /// Watches the folder and what other processes publish, until the task ends.
     pub async fn watch(&self, watcher: &FileWatcher) {
         let config = Arc::clone(&self.gateway.config());
         let folders = [&config.folders.contracts, &config.policy.folder];
@@ -258,8 +258,8 @@ impl ControlPlane {
             let began = Instant::now();
             let report = self.load().await;
             self.log(&report);
-            // Admins wait for a change at every node, so that the next one is not put off for long; of many at once, this takes half of
-            // a core at most.
+            // Admins wait until every node has a change, so the next one is not delayed for long; many changes at once use at
+            // most half of a core.
             tokio::time::sleep(began.elapsed().min(SETTLE_MAX)).await;
         }
     }

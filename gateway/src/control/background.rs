@@ -1,4 +1,4 @@
-//! Background work besides the sources: changes of plugins, and edited configurations.
+//! Background work other than the sources: changed plugins and edited configurations.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::ControlPlane;
 use crate::{config::GatewayConfig, plugin_files::PluginFiles};
 
 impl ControlPlane {
-    /// Takes over what may change while serving.
+    /// Applies what may change while serving.
     pub fn reconfigure(&self, config: GatewayConfig) {
         self.gateway.reconfigure(config);
         self.wake_background();
@@ -37,12 +37,12 @@ impl ControlPlane {
         self.refused_connections.load_full()
     }
 
-    /// Takes over why connections and upstreams could not be opened.
+    /// Replaces the problems of connections and upstreams that could not be opened.
     pub fn set_refused_connections(&self, problems: Vec<FileProblem>) {
         self.refused_connections.store(Arc::new(problems));
     }
 
-    /// Notes the outcome of one file: it is kept, counted, logged, and in the audit trail if it changed what runs.
+    /// Records the outcome of one file: it is kept, counted and logged, and written to the audit trail if it changed what runs.
     pub fn note_plugin(&self, report: &LoadReport) {
         self.plugin_files.note(report);
         self.wake_background();
@@ -64,7 +64,7 @@ impl ControlPlane {
         self.gateway.metrics().plugin_load(report);
         match &report.result {
             _ if report.removed => tracing::info!(file = report.file, "plugin removed"),
-            // It came with the program, whose version is logged.
+            // It is part of the program, whose version is logged already.
             Ok(plugin) if plugin.built_in && plugin.generation == 1 => tracing::debug!(
                 plugin = plugin.name,
                 digest = plugin.digest.get(..12).unwrap_or(&plugin.digest),

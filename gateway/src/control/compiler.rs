@@ -1,4 +1,5 @@
-//! Compiles forms with the shapes of their collections, which are recorded, or described anew where that does not suffice.
+//! Compiles forms with the shapes of their collections, which are recorded, or described again where the recorded ones do not
+//! suffice.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -19,9 +20,9 @@ pub struct FormCompiler {
     state: Arc<GatewayState>,
 }
 
-/// Why a contract text did not become a contract.
+/// Why a contract text could not be compiled.
 pub enum CompileFailure {
-    /// The source or the adapter is not there now.
+    /// The source or the adapter is currently unavailable.
     Waiting(UnavailableDependency),
     Refused(Vec<FileProblem>),
 }
@@ -47,8 +48,7 @@ impl FormCompiler {
         Self { gateway, state }
     }
 
-    /// Compiles a form with the recorded shapes if they suffice; with new ones if they are missing or no longer carry
-    /// the file.
+    /// Compiles a form with the recorded shapes if they suffice, or with new ones if they are missing or no longer fit the file.
     pub async fn compile(
         &self,
         source: &form::ContractSource,
@@ -63,7 +63,7 @@ impl FormCompiler {
         Ok(compiled)
     }
 
-    /// Compiles like [`compile`](Self::compile), and records nothing.
+    /// Like [`compile`](Self::compile), but records nothing.
     pub async fn compile_only(
         &self,
         source: &form::ContractSource,
@@ -72,8 +72,8 @@ impl FormCompiler {
         Ok(compiled)
     }
 
-    /// Tries the formats of a form that the live version does not have. A start asks no source, since the formats of a file
-    /// are live by then.
+    /// Tries the formats of a form that the live version does not have. No source is queried at start, since the formats of the
+    /// files are live by then.
     async fn try_new_formats(
         &self,
         source: &form::ContractSource,
@@ -119,13 +119,12 @@ impl FormCompiler {
         }
     }
 
-    /// Compiles a form. Returns the shapes that were described for it beside the contract; none where the recorded ones
-    /// suffice.
+    /// Compiles a form. Returns the contract and the shapes that were described for it: none where the recorded ones suffice.
     async fn compile_with_shapes(
         &self,
         source: &form::ContractSource,
     ) -> Result<(CompiledContract, BTreeMap<String, CollectionShape>), CompileFailure> {
-        // A state that cannot be read knows no shapes: the sources are asked.
+        // If the state cannot be read, no shapes are recorded: the sources are asked.
         let shapes = shapes::recorded(&self.state, source)
             .await
             .unwrap_or_default();
@@ -145,7 +144,7 @@ impl FormCompiler {
         let mut problems: Vec<FileProblem> =
             refused.into_iter().map(|source| source.problem).collect();
         if !away.is_empty() || !problems.is_empty() {
-            // Problems of the file are reported whatever the state of its sources.
+            // Problems in the file are reported whatever the state of its sources.
             problems.extend(
                 compile::compile_known(source, &described)
                     .err()

@@ -10,27 +10,27 @@ use weir_text::shorten;
 
 use crate::serving::ServingGateway;
 
-/// Collections of one contract that are asked for at once.
+/// Collections of one contract that are described at once.
 const AT_ONCE: usize = 8;
-/// The most characters of a source's own message that are shown.
+/// The maximum number of characters shown of a source's own message.
 const DETAILS_MAX: usize = 300;
 
-/// Why there is no shape.
+/// Why no shape was returned.
 pub enum ShapeFailure {
-    /// The source or the adapter is not there now.
+    /// The source or the adapter is currently unavailable.
     Later(UnavailableDependency),
     Refused(RefusedSource),
 }
 
-/// A source that is not as the settings of a collection say.
+/// A source that does not match the settings of a collection.
 pub struct RefusedSource {
     pub problem: FileProblem,
-    /// The source's own message, for the terminal alone, since it may name hosts and paths.
+    /// The source's own message, only for the terminal, since it may name hosts and paths.
     details: Option<String>,
 }
 
 impl RefusedSource {
-    /// Returns the problem with the source's own message, for the operator. A caller must not get it.
+    /// Returns the problem with the source's own message, for the operator. Callers must not see it.
     pub fn in_full(self) -> FileProblem {
         let Some(details) = self.details else {
             return self.problem;
@@ -46,17 +46,17 @@ impl RefusedSource {
     }
 }
 
-/// A source or plugin that a contract waits for.
+/// A source or plugin that a contract is waiting for.
 #[derive(Clone, Debug, Default)]
 pub struct UnavailableDependency {
-    /// The place in the file that needs it; empty for the file as a whole.
+    /// The place in the file that requires it; empty for the file as a whole.
     place: String,
     pub why: String,
-    /// The source's own message, for the log and the terminal alone, since it may name hosts and paths.
+    /// The source's own message, only for the log and the terminal, since it may name hosts and paths.
     details: Option<String>,
-    /// Whether a source or its adapter is waited for.
+    /// Whether a source or its adapter is missing.
     pub of_source: bool,
-    /// Whether the adapter had too much to do.
+    /// Whether the adapter was too busy.
     is_crowded: bool,
 }
 
@@ -70,7 +70,7 @@ impl From<String> for UnavailableDependency {
 }
 
 impl UnavailableDependency {
-    /// Puts into one what several sources are waited for.
+    /// Joins the reasons of several sources into one.
     pub fn all(mut away: Vec<Self>) -> Self {
         if away.len() == 1 {
             return away.remove(0);
@@ -89,13 +89,13 @@ impl UnavailableDependency {
         }
     }
 
-    /// Returns it as a problem of the file that waits.
+    /// Returns the reason as a problem of the waiting file.
     pub fn problem(&self, file: &str) -> FileProblem {
         FileProblem::new(file, self.place.as_str(), self.in_full())
             .hint("look whether the source and its adapter are there, and try again")
     }
 
-    /// Returns the reason with its details, for the operator. A caller must not get the details.
+    /// Returns the reason with its details, for the operator. Callers must not see the details.
     pub fn in_full(&self) -> String {
         match &self.details {
             Some(details) => format!("{} ({details})", self.why),
@@ -104,8 +104,8 @@ impl UnavailableDependency {
     }
 }
 
-/// Asks for the shapes of several collections of a form. Returns the known ones, by the collections' names, those that are
-/// waited for, and the problems.
+/// Asks for the shapes of several collections of a form. Returns the shapes by collection name, the missing dependencies, and the
+/// problems.
 pub async fn describe_all(
     gateway: &ServingGateway,
     source: &form::ContractSource,
@@ -122,7 +122,7 @@ pub async fn describe_all(
     let described: Vec<_> = stream::iter(asked).buffered(AT_ONCE).collect().await;
     let (mut shapes, mut away, mut refused) = (BTreeMap::new(), Vec::new(), Vec::new());
     for (collection, mut described) in collections.iter().zip(described) {
-        // Side by side there may have been no room for all of them.
+        // The adapter may not have had room for all of them at once.
         if matches!(&described, Err(ShapeFailure::Later(later)) if later.is_crowded) {
             described = describe(gateway, source, collection).await;
         }
@@ -171,7 +171,7 @@ struct DescribedCollection<'a> {
 }
 
 impl DescribedCollection<'_> {
-    /// Returns the name of the connection that it is reached over; empty if it names none.
+    /// Returns the name of the connection of a collection; empty if it has none.
     fn connection(&self) -> &str {
         self.settings["connection"].as_str().unwrap_or_default()
     }
@@ -182,7 +182,7 @@ impl DescribedCollection<'_> {
         place
     }
 
-    /// Returns the place of a setting, or that of all of them if the name is none of theirs.
+    /// Returns the place of a setting, or that of all settings if none has this name.
     fn place_of(&self, setting: &str) -> String {
         let mut place = format!("{}/settings", self.place());
         if self.settings.get(setting).is_some() {
@@ -277,7 +277,7 @@ fn explain(
     })
 }
 
-/// Returns the hint what to do about settings that an adapter refuses.
+/// Returns a hint about settings that an adapter refuses.
 fn settings_hint(collection: &DescribedCollection<'_>, setting: Option<&str>) -> String {
     match (collection.adapter, setting) {
         ("sql", Some("table")) => format!(
@@ -292,7 +292,7 @@ fn settings_hint(collection: &DescribedCollection<'_>, setting: Option<&str>) ->
     }
 }
 
-/// Returns the hint what to do about a connection that the adapter may not use.
+/// Returns a hint about a connection that the adapter may not use.
 fn connection_hint(gateway: &ServingGateway, collection: &DescribedCollection<'_>) -> String {
     let config = gateway.config();
     let wanted = collection.connection();

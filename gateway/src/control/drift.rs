@@ -25,19 +25,19 @@ use super::{
 };
 use crate::serving::ServingGateway;
 
-/// The time until the first look after a start.
+/// The time from the start to the first check.
 const FIRST_LOOK: Duration = Duration::from_secs(10);
-/// The author of drafts that mend what drifted.
+/// The author of drafts that repair drift.
 const BY: &str = "drift";
 
 /// A difference found between a source and its recorded shape.
 #[derive(Debug)]
 pub struct ContractDrift {
-    /// The version of the contract: how the source differs from another one is not known.
+    /// The version of the contract to which the difference applies.
     version: ContractVersion,
     /// The differences, one sentence for each column.
     pub reasons: Vec<String>,
-    /// The difference that agents would get, if they got it: they get `source_changed`.
+    /// The difference that agents would see in results if calls succeeded; they get `source_changed`.
     pub difference: ContractDiff,
     /// The draft that would publish the contract over the source as it is now, where its form fits that unchanged.
     pub draft: Option<String>,
@@ -45,7 +45,7 @@ pub struct ContractDrift {
     pub edits: Vec<String>,
 }
 
-/// Looks at the sources of live contracts, and knows which have drifted.
+/// Checks the sources of live contracts, and records which have drifted.
 pub struct SourceDrift {
     gateway: Arc<ServingGateway>,
     publisher: Arc<SnapshotPublisher>,
@@ -72,10 +72,10 @@ impl SourceDrift {
         self.publisher.gate()
     }
 
-    /// Describes the sources of all live contracts again and again, and at once those that a call asks about, until the task
+    /// Describes the sources of all live contracts at intervals, and those that a call asks about immediately, until the task
     /// ends. `background` wakes when the configuration changes.
     pub async fn watch(&self, mut background: watch::Receiver<u64>) {
-        // A start touches no source; soon after it they are looked at.
+        // A start touches no source; they are checked soon afterwards.
         let mut next = Instant::now() + FIRST_LOOK;
         let Some(mut checks) = self.gateway.source_checks().listen() else {
             return;
@@ -88,7 +88,7 @@ impl SourceDrift {
                     false => sleep_until(next).await,
                 }
             };
-            // These looks come beside the checks that calls ask for, however many those are.
+            // These checks run in addition to those that calls ask for, however many there are.
             tokio::select! {
                 Some(check) = checks.recv() => {
                     let drifted = self.is_drifted(&check.contract, &check.collection).await;
@@ -96,7 +96,7 @@ impl SourceDrift {
                     continue;
                 }
                 () = due => {}
-                // The interval may be a shorter one.
+                // The interval may have become shorter.
                 Ok(()) = background.changed() => {
                     let seconds = self.gateway.config().contracts.drift_interval_s;
                     if seconds > 0 {
@@ -108,7 +108,7 @@ impl SourceDrift {
             next = Instant::now() + interval;
             for live in self.gate().live().values() {
                 for collection in &live.contract.collections {
-                    // A source that is away now has not changed.
+                    // An unavailable source does not count as changed.
                     let _ = self.look(live, collection).await;
                 }
             }
@@ -129,7 +129,7 @@ impl SourceDrift {
         matches!(self.look(live, collection).await, Ok((_, Some(_))))
     }
 
-    /// Returns the shape of a collection as its source has it now, and its drift, if it differs from what was published.
+    /// Returns the current shape of a collection at its source, and the drift, if it differs from the published one.
     pub async fn look(
         &self,
         live: &LiveContract,
@@ -140,7 +140,7 @@ impl SourceDrift {
         let before = self.known(live, &collection.name);
         let Err(reasons) = collection.accepts(&shape) else {
             if before.is_some() {
-                // First: a look that is dropped here leaves the drift known, and the next one records.
+                // This comes first: if the check is dropped here, the drift is already known, and the next check records it.
                 self.record(live, collection, &shape).await;
                 tracing::info!(
                     contract,
@@ -171,7 +171,7 @@ impl SourceDrift {
         Ok((shape, Some(drift)))
     }
 
-    /// Returns how a source differed from a live contract at the last look.
+    /// Returns how a source differed from a live contract at the last check.
     pub fn known(&self, live: &LiveContract, collection: &str) -> Option<Arc<ContractDrift>> {
         let known = self.found.lock();
         let drift = known.get(&(live.contract.name.clone(), collection.to_owned()))?;
@@ -203,7 +203,7 @@ impl SourceDrift {
         };
     }
 
-    /// Returns a draft of the same form over the source as it is now, or what to edit for want of one.
+    /// Returns a draft of the same form over the source as it is now, or what to edit if no draft can be made.
     async fn mend(
         &self,
         live: &LiveContract,
@@ -223,7 +223,7 @@ impl SourceDrift {
         match compile::compile(&source, &shapes) {
             Ok(contract) => match self.propose(live, contract).await {
                 Ok(Some(draft)) => {
-                    // From now on, compiling uses the source as it is.
+                    // From now on, the current source is used for compiling.
                     self.record(live, collection, shape).await;
                     (Some(draft), Vec::new())
                 }
@@ -255,8 +255,8 @@ impl SourceDrift {
         self.compiler.record(contract, of, shape).await;
     }
 
-    /// Makes a draft that waits like any change that needs a review. It replaces no draft that waits already, and a decided
-    /// one is not proposed again.
+    /// Makes a draft that waits like any change that needs a review. It does not replace a draft that is already waiting, and a
+    /// decided one is not proposed again.
     async fn propose(
         &self,
         live: &LiveContract,

@@ -1,5 +1,5 @@
-//! Tries the formats of a contract on the cells of its source: a column that a format does not fit is null everywhere, or
-//! refuses every page, and nothing else tells its author.
+//! Tries the formats of a contract on the cells of its source. If a format does not fit a column, every value is null or every
+//! page is refused, and nothing else warns the author.
 
 use std::{
     collections::BTreeMap,
@@ -22,14 +22,14 @@ use weir_plugin_host::{
 
 use crate::serving::ServingGateway;
 
-/// The time for all trials of one form. Each is a pass over the file.
+/// The time limit for all trials of one form. Each trial is a pass over the file.
 const TRIALS_MAX: Duration = Duration::from_secs(10);
-/// The time that a count has to end once it is cancelled.
+/// The time in which a cancelled count must end.
 const GRACE: Duration = Duration::from_secs(5);
 /// The share of fitting cells, in percent, below which the author is warned.
 const FITTING_PERCENT: u64 = 95;
 
-/// Spellings that are tried where that of the contract does not fit.
+/// Formats that are tried where that of the contract does not fit.
 const DATES: [&str; 12] = [
     "%d.%m.%Y",
     "%d/%m/%Y",
@@ -49,20 +49,20 @@ const NUMBERS: [(&str, &str); 3] = [(",", "."), (".", ","), (",", " ")];
 /// The result of trying the formats of a form.
 #[derive(Debug, Default)]
 pub struct FormatTrial {
-    /// Formats that fit no cell, or fewer than another one.
+    /// Formats that fit no cell, or fewer cells than another format.
     pub problems: Vec<FileProblem>,
     /// Formats that fit most cells.
     pub notes: Vec<FileProblem>,
 }
 
-/// The cells of one column that are not empty, and those of them that a format fits.
+/// The number of non-empty cells of one column, and how many of these a format fits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct FormatFit {
     cells: u64,
     fitting: u64,
 }
 
-/// Tries the formats of each collection whose shape was just described. Sources that cannot be asked are left alone.
+/// Tries the formats of each collection whose shape was just described. Sources that cannot be asked are skipped.
 pub async fn try_formats(
     gateway: &ServingGateway,
     source: &form::ContractSource,
@@ -157,7 +157,7 @@ impl TrialColumn<'_> {
         best
     }
 
-    /// Counts the cells that a format fits. `None`: the source could not be asked, or the time is over.
+    /// Counts the cells that a format fits. `None`: the source could not be asked, or the time has run out.
     async fn fit(&self, format: &ColumnFormat) -> Option<FormatFit> {
         let mut overrides = self.collection.overrides.clone();
         let own = overrides.iter_mut().find(|own| own.column == self.name)?;
@@ -167,7 +167,7 @@ impl TrialColumn<'_> {
             .for_trial(&overrides, &self.collection.null_words);
         let kind = shape.field(self.name)?.kind;
         let filled = self.count(&shape, "is-empty", &Value::Bool(false)).await?;
-        // A cell that is no value is counted by every condition but that on emptiness.
+        // A cell without a value is counted by every condition except the one on emptiness.
         let least = match kind {
             ValueType::Date => "0001-01-01".into(),
             ValueType::Datetime => "0001-01-01T00:00:00Z".into(),
@@ -229,7 +229,7 @@ impl TrialColumn<'_> {
         let host = self.gateway.host();
         let query = Arc::new(query);
         let mut counting = Box::pin(host.summarize(&context, &source, &query));
-        // A cancelled call is no failure of the adapter; one that ran into its deadline would count as one.
+        // A cancelled call does not count as a failure of the adapter; one that reached its deadline would.
         let page = tokio::select! {
             page = &mut counting => page,
             () = tokio::time::sleep_until(self.until.into()) => {
@@ -250,7 +250,7 @@ impl FormatFit {
     }
 }
 
-/// A count as an adapter answers it.
+/// A count in an adapter's answer.
 #[derive(Deserialize)]
 struct CountAnswer {
     records: Vec<CountRecord>,
@@ -279,7 +279,7 @@ impl CountAnswer {
     }
 }
 
-/// Returns the formats that are tried for a column of this type.
+/// Returns the formats to try for a column of this type.
 fn others(kind: ValueType, own: &ColumnFormat) -> Vec<ColumnFormat> {
     match kind {
         ValueType::Date => DATES
@@ -302,7 +302,7 @@ fn others(kind: ValueType, own: &ColumnFormat) -> Vec<ColumnFormat> {
     }
 }
 
-/// Writes a format in the words of a contract.
+/// Writes a format as a contract does.
 fn words_of(format: &ColumnFormat) -> String {
     let keys: Vec<String> = format
         .keys()

@@ -1,8 +1,8 @@
-//! The gate: what keeps a change from going live by itself.
+//! The gate: keeps changes from going live without a decision.
 //!
 //! Every submission is compared with the live version, or with the last one if the name was retired. A change that no agent
-//! relies on goes live; the rest waits as a draft, and its approval is bound to the fingerprint of exactly that change. The
-//! live version stays as it was published, byte for byte, whatever its file says by now.
+//! relies on goes live; any other waits as a draft, whose approval is bound to the fingerprint of exactly that change. The live
+//! version remains as it was published, byte for byte, whatever its file contains now.
 
 mod carried;
 mod drafts;
@@ -54,10 +54,10 @@ use crate::{
     telemetry::{AuditRecorder, AuditUnavailable},
 };
 
-/// The number of times that a submission is judged anew because another one was published meanwhile.
+/// The number of times that a submission is judged again because another one was published meanwhile.
 const ATTEMPTS: usize = 4;
 
-/// Judges submissions, and makes live what passes or is approved.
+/// Judges submissions, and makes those live that pass or are approved.
 pub struct Gate {
     state: Arc<GatewayState>,
     audit: Arc<AuditRecorder>,
@@ -69,11 +69,11 @@ pub struct Gate {
     unreadable: Mutex<BTreeMap<String, UnreadableVersion>>,
     /// The number of waiting drafts of each class.
     waiting: Mutex<Vec<(ChangeClass, u32)>>,
-    /// The state's generation that `live` was read at; -1 before the first time.
+    /// The state's generation at which `live` was read; -1 before the first read.
     seen: AtomicI64,
-    /// The fail-overs of the database that `live` was read after.
+    /// The number of database fail-overs before `live` was read.
     fail_overs: AtomicU64,
-    /// The lock for reading the state: of two readings at once, the older one could end last and stay.
+    /// The lock for reading the state: of two concurrent reads, the older one could end last and replace the newer one.
     reading: tokio::sync::Mutex<()>,
 }
 
@@ -82,13 +82,13 @@ pub struct Submission<'a> {
     pub contract: CompiledContract,
     pub source: &'a str,
     pub origin: ContractOrigin,
-    /// The contracts folder that it comes from, where it comes from a file.
+    /// The contracts folder, if the contract comes from a file.
     pub owner: Option<&'a str>,
     /// `file:PATH`, or the name of an admin.
     pub by: &'a str,
     /// Whether it waits even if it could go live.
     pub hold: bool,
-    /// What it was made on; another basis refuses it, and `None` accepts any.
+    /// The basis that it was made on: it is refused on any other, and `None` accepts any.
     pub on: Option<ContractBasis>,
 }
 
@@ -121,7 +121,7 @@ pub enum GateError {
     Changed(String),
     #[error("the version is not kept: {0}")]
     NotKept(String),
-    /// A node that runs would leave the version out.
+    /// A running node could not read the version.
     #[error("{0}")]
     OlderNode(String),
     #[error("a stored version cannot be read: {0}")]
@@ -218,8 +218,8 @@ impl Gate {
                     .keep(name, &before.version.to_string(), submission.source)
                     .await?;
             }
-            // A file or a server has one text. Beside a build that serves, another build of the plugin may wait, and a
-            // submission over the admin API is about that one alone.
+            // A file or a server has one text. Another build of a plugin may wait while one serves, and a submission over the
+            // admin API concerns only that one.
             if matches!(
                 submission.origin,
                 ContractOrigin::File | ContractOrigin::Upstream
@@ -233,7 +233,7 @@ impl Gate {
             });
         }
         if (change.class, submission.hold) == (ChangeSeverity::Identical, false) {
-            // The contract was retired, and now is back as it was.
+            // The contract was retired, and has now returned unchanged.
             let version = before.version.to_string();
             let subject = format!("{name}@{version}");
             let switch = self
@@ -333,8 +333,7 @@ impl Gate {
         })
     }
 
-    /// Makes the contract of a lock file the first version here. Its form is not known, so that the file beside it is
-    /// judged.
+    /// Makes the contract of a lock file the first version here. Its form is not recorded, so that the contract file is judged.
     pub async fn restore(
         &self,
         lock: &ContractLock,
@@ -366,7 +365,7 @@ impl Gate {
         Ok(())
     }
 
-    /// Checks that a contract is changed where it comes from, and that its tools are its own.
+    /// Checks that a contract is changed where it comes from, and that no other contract has its tools.
     fn check(
         &self,
         submission: &Submission<'_>,
@@ -425,8 +424,8 @@ impl Gate {
         }
     }
 
-    /// Returns `true` if the admin API may change what a file published: where machines share the state none reads files, and
-    /// the contracts of files came with a state that was moved there.
+    /// Returns `true` if the admin API may change what a file published: where machines share the state, none reads files, and
+    /// contracts from files came with a state that was moved there.
     fn may_take_over(&self, current: &LiveContract, submission: &Submission<'_>) -> bool {
         let (file, api) = (ContractOrigin::File, ContractOrigin::Api);
         self.state.is_shared() && (current.origin, submission.origin) == (file, api)
@@ -443,9 +442,9 @@ impl Gate {
         self.policies.broken_by(&live, contract)
     }
 
-    /// Begins a change after which `contract` is live, or none of its name. Whatever becomes live comes through here: its
-    /// names are compared with those of all other live contracts, and no process changes these until the change ends. What
-    /// rests on another basis than `on` is refused.
+    /// Begins a change after which `contract` is live, or no contract of its name. Everything that becomes live passes through
+    /// here: its names are compared with those of all other live contracts, which no process changes until the change ends. A
+    /// change on a basis other than `on` is refused.
     async fn begin(
         &self,
         contract: Option<&CompiledContract>,
@@ -487,7 +486,7 @@ impl Gate {
             if let Some(known) = known.filter(|known| known.revision == head.revision) {
                 others.extend(known.every_version().cloned());
             } else if let Some(row) = change.live_of(&head.name).await? {
-                // If this program cannot read it, the version before it is served on here.
+                // If this program cannot read it, it keeps serving the version before it.
                 let read = artifact(&row.name, &row.artifact).ok().map(Arc::new);
                 others.extend(read.or_else(|| known.map(|known| known.contract.clone())));
                 let kept = known
@@ -538,7 +537,7 @@ impl Gate {
         .await
     }
 
-    /// Records a change before it is made: what cannot be recorded is not done, and what then fails is recorded too.
+    /// Records a change before it is made: a change that cannot be recorded is not made, and one that then fails is recorded too.
     async fn recorded(
         &self,
         act: AdminAct,
@@ -571,12 +570,12 @@ impl Submission<'_> {
     }
 }
 
-/// Returns the revision that a decision about a contract rests on: 0 where nothing of it is live.
+/// Returns the revision on which a decision about a contract is based: 0 if no version is live.
 pub fn revision(live: Option<&Arc<LiveContract>>) -> i64 {
     live.map_or(0, |live| live.revision)
 }
 
-/// Checks that a contract is what a decision about it rests on.
+/// Checks that a contract is still at the basis of a decision about it.
 fn still_on(
     on: Option<&ContractBasis>,
     name: &str,
@@ -588,7 +587,7 @@ fn still_on(
     }
 }
 
-/// Returns the error of a change that rests on what is no longer so.
+/// Returns the error for a change whose basis is outdated.
 fn moved(error: StateError, name: &str) -> GateError {
     match error {
         StateError::Moved(_) => GateError::Changed(name.to_owned()),
@@ -632,7 +631,7 @@ fn change_class(class: ChangeSeverity) -> ChangeClass {
     }
 }
 
-/// Returns whether a change waits in any case.
+/// Returns whether a change of this class always waits.
 fn waits(class: ChangeSeverity) -> bool {
     matches!(
         class,
@@ -663,7 +662,7 @@ pub fn first_fingerprint(contract: &CompiledContract) -> String {
 }
 
 /// Writes a report for the approval of a contract that was never published: every tool, as agents would see it, and the
-/// findings of lint. It has the form of the report of a difference.
+/// findings of lint. It has the same form as the report of a difference.
 fn first_report(contract: &CompiledContract, fingerprint: &str) -> Value {
     let item = |tool: &Arc<ContractTool>| {
         json!({

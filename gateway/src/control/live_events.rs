@@ -1,4 +1,4 @@
-//! Sends changes to subscribers, and each second the counts of calls. It looks only while there is a subscriber.
+//! Sends changes to subscribers, and each second the counts of calls. It runs only while there is a subscriber.
 
 use std::{
     collections::BTreeMap,
@@ -20,41 +20,41 @@ use crate::{
     telemetry::events::{EventFeed, LiveEvent},
 };
 
-/// The most streams at once.
+/// The maximum number of streams.
 const STREAMS_MAX: usize = 16;
 const INTERVAL: Duration = Duration::from_secs(1);
 
 /// The subscribers of one gateway.
 #[derive(Default)]
 pub(crate) struct LiveWatch {
-    /// The oldest first.
+    /// Oldest first.
     streams: Mutex<Vec<Arc<AdminStream>>>,
     is_looking: Mutex<bool>,
 }
 
-/// A stream that has a place.
+/// A stream that occupies a place.
 struct AdminStream {
     /// The id of the admin key whose stream it is.
     admin: String,
     displaced: CancellationToken,
 }
 
-/// A subscriber, until it is dropped.
+/// A subscription, which ends when it is dropped.
 pub struct EventSubscription {
     pub events: broadcast::Receiver<LiveEvent>,
     /// Calls that ended; `None` where they are not wanted.
     pub calls: Option<broadcast::Receiver<LiveEvent>>,
-    /// It is cancelled when the stream has to give its place to that of another admin.
+    /// Cancelled when the stream must give its place to one of another admin.
     pub displaced: CancellationToken,
     stream: Arc<AdminStream>,
     control: Arc<ControlPlane>,
 }
 
-/// The things that may have changed since the last look.
+/// What may have changed since the last check.
 #[derive(PartialEq)]
 struct SeenState {
     drafts: Vec<String>,
-    /// The generation of what is served, the revisions of what is live, and what is refused or waits.
+    /// The generation of the snapshot, the revisions of the live versions, and what is refused or waits.
     contracts: (u64, Vec<i64>, String),
     drifted: usize,
     plugins: BTreeMap<String, String>,
@@ -71,14 +71,14 @@ struct ChangeCount {
 struct NoMore {}
 
 impl LiveWatch {
-    /// Gives a place to a stream of this admin. Where none is free, the admin with the most streams loses the oldest, if the
-    /// newcomer then has no more than are left; otherwise the answer is `None`.
+    /// Gives a place to a stream of this admin. If none is free, the admin with the most streams loses the oldest one, provided
+    /// that the newcomer then has no more streams than that admin has left; otherwise returns `None`.
     fn enter(&self, admin: &str) -> Option<Arc<AdminStream>> {
         let mut streams = self.streams.lock();
         let count = |admin: &str| streams.iter().filter(|open| open.admin == admin).count();
         if streams.len() >= STREAMS_MAX {
             let counts = streams.iter().map(|open| count(&open.admin));
-            // Of equal ones the last is returned, which is the oldest here.
+            // Of equal ones, `max_by_key` returns the last, which is the oldest here.
             let (place, most) = counts.enumerate().rev().max_by_key(|(_, count)| *count)?;
             if most <= count(admin) + 1 {
                 return None;
@@ -100,8 +100,7 @@ impl LiveWatch {
 }
 
 impl ControlPlane {
-    /// Subscribes an admin to what happens, and to calls where they are wanted; `None` where no place is left for another
-    /// stream of this admin.
+    /// Subscribes an admin to events, and to calls if requested; `None` if there is no place for another stream of this admin.
     pub fn subscribe(
         self: &Arc<Self>,
         admin: &str,
@@ -128,7 +127,7 @@ impl ControlPlane {
         self.gateway().metrics().events()
     }
 
-    /// Returns `true` where no one watches any more; the next subscriber begins anew.
+    /// Returns `true` if no subscriber is left; the next one starts the loop again.
     fn is_unwatched(&self) -> bool {
         let looking = &self.live_watch().is_looking;
         let mut is_looking = looking.lock();
@@ -147,7 +146,7 @@ impl Drop for EventSubscription {
     }
 }
 
-/// Looks each second, until no one watches.
+/// Checks each second, until no subscriber is left.
 async fn look_on(control: Weak<ControlPlane>) {
     let mut seen: Option<(SeenState, Arc<GatewayConfig>)> = None;
     loop {
@@ -158,7 +157,7 @@ async fn look_on(control: Weak<ControlPlane>) {
             return;
         }
         let config = Arc::clone(&control.gateway().config());
-        // The log already has the problem of a state that cannot be read.
+        // An unreadable state is already logged.
         if let Ok(now) = SeenState::read(&control).await {
             if let Some((before, under)) = &seen {
                 now.tell(before, control.feed());

@@ -1,5 +1,4 @@
-//! Keeps the counts of calls in the last 15 minutes. They are readings of the existing counters, made only while a client
-//! asks.
+//! Keeps the counts of calls in the last 15 minutes. They are readings of the existing counters, taken only while a client asks.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -19,11 +18,11 @@ use crate::{
 
 /// The age of the oldest figures that are kept.
 pub(crate) const KEPT: Duration = Duration::from_secs(15 * 60);
-/// Readings are kept no more often.
+/// The least time between two readings that are kept.
 const INTERVAL: Duration = Duration::from_millis(900);
-/// An hour of the calls of tools.
+/// The period by which calls of tools are counted.
 pub(crate) const HOUR: Duration = Duration::from_secs(3600);
-/// Hours of a day before the present one.
+/// Hours of a day before the current one.
 const HOURS_KEPT: usize = 23;
 
 /// The figures of the last minutes, and the calls of tools of the last day.
@@ -35,7 +34,7 @@ pub(crate) struct LiveFigures {
 /// The calls of tools, by the hour.
 #[derive(Default)]
 struct DayFigures {
-    /// The counters when the last hour ended.
+    /// The counters at the end of the last hour.
     last: HashMap<ToolKey, u64>,
     /// The calls of each hour by tool, over all versions; the oldest first.
     hours: VecDeque<HashMap<Arc<str>, u64>>,
@@ -57,7 +56,7 @@ pub(crate) struct FigureSpan {
     pub counted: CallReading,
 }
 
-/// What was counted since the process started, and in a window up to now.
+/// The counts since the process started, and those in a window up to now.
 pub(crate) struct FigureLook {
     pub since_start: Arc<CallReading>,
     /// The oldest first.
@@ -79,7 +78,7 @@ impl Default for LiveFigures {
 }
 
 impl LiveFigures {
-    /// Reads the counters, and returns what is known of the window. A span that began before the window is part of it.
+    /// Reads the counters, and returns the counts of the window. A span that began before the window is included.
     pub(crate) fn look(&self, metrics: &GatewayMetrics, window: Duration) -> FigureLook {
         let now = Arc::new(metrics.read_calls());
         let at = Instant::now();
@@ -105,7 +104,7 @@ impl LiveFigures {
         }
     }
 
-    /// Ends an hour of the calls of tools.
+    /// Closes the current hour of tool calls.
     pub(crate) fn end_hour(&self, metrics: &GatewayMetrics) {
         self.day.lock().end_hour(metrics.count_tools());
     }
@@ -133,7 +132,7 @@ impl DayFigures {
         day
     }
 
-    /// Returns the calls since the last hour ended. A series that was given up meanwhile counts nothing.
+    /// Returns the calls since the last hour ended. A series that was dropped meanwhile counts nothing.
     fn count_hour(&self, now: &HashMap<ToolKey, u64>) -> HashMap<Arc<str>, u64> {
         let mut hour: HashMap<Arc<str>, u64> = HashMap::new();
         for (key, calls) in now {

@@ -1,4 +1,4 @@
-//! The policies in force: the valid files of the folder, and for each faulty file the last text that was valid.
+//! The policies in force: the valid files of the folder, and the last valid text of each faulty file.
 
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 
@@ -10,31 +10,31 @@ use weir_policy::{
     check_rules, read_folder,
 };
 
-/// Policies, and the contracts that they are checked against. A faulty file is refused, and the one before it stays in force.
+/// Policies, and the contracts that they are checked against. A faulty file is refused, and its previous text remains in force.
 #[derive(Default)]
 pub struct PolicySource {
     held: Mutex<HeldPolicies>,
-    /// Locked while the policies are checked, which takes longer than `held` may be waited for.
+    /// Locked while the policies are checked, which takes too long to hold the lock of `held`.
     renewing: Mutex<()>,
 }
 
 #[derive(Clone, Default)]
 struct HeldPolicies {
-    /// The files as they were read last.
+    /// The files as they were last read.
     files: Vec<PolicyFile>,
-    /// What of the folder could not be read.
+    /// The parts of the folder that could not be read.
     unreadable: Vec<FileProblem>,
     default: DefaultDecision,
     /// The files in force, by name.
     in_force: BTreeMap<String, String>,
-    /// Whether any files were ever put in force: those that are there at a start have none before them.
+    /// Whether any files were ever put in force: the files at a start have no predecessors.
     has_begun: bool,
     rules: Arc<PolicyRules>,
     /// The contracts against which the rules were judged.
     contracts: Vec<Arc<CompiledContract>>,
     judge: Option<Arc<PolicyJudge>>,
     is_stale: bool,
-    /// The problems of the files as they were read.
+    /// The problems found in the files when they were read.
     problems: Vec<FileProblem>,
 }
 
@@ -43,7 +43,7 @@ impl PolicySource {
     pub fn read(&self, folder: &Path, default: DefaultDecision) -> bool {
         let (files, mut unreadable) = read_folder(folder);
         let mut held = self.held.lock();
-        // A folder may be gone for a moment, as one that is being replaced or mounted is.
+        // A folder may be missing for a moment, for example while it is replaced or mounted.
         if files.is_empty() && !held.in_force.is_empty() && !folder.exists() {
             let message = "the folder of policies is gone: those in force stay";
             let problem = FileProblem::new(&folder.display().to_string(), "", message);
@@ -61,7 +61,7 @@ impl PolicySource {
         true
     }
 
-    /// Returns what decides over these contracts; `None` where no policy is in force.
+    /// Returns the judge for these contracts; `None` if no policy is in force.
     pub fn judge(&self, contracts: &[Arc<CompiledContract>]) -> Option<Arc<PolicyJudge>> {
         if let Some(judge) = self.held.lock().known_judge(contracts) {
             return judge;
@@ -84,7 +84,7 @@ impl PolicySource {
         self.held.lock().problems.clone()
     }
 
-    /// Returns the problems of files without a kept text. A gateway does not start without policies that it should have.
+    /// Returns the problems of files without a kept text. A gateway does not start without its policies.
     pub fn missing(&self) -> Vec<FileProblem> {
         let held = self.held.lock();
         let is_missing = |problem: &&FileProblem| !held.in_force.contains_key(&problem.file);
@@ -96,8 +96,8 @@ impl PolicySource {
         self.held.lock().rules.clone()
     }
 
-    /// Returns the policies that would break with `contract` live among `live`, each with its place. Files of the folder that
-    /// wait for just this change are looked at instead: they come into force together with it.
+    /// Returns the policies that would break if `contract` were live among `live`, each with its place. Files of the folder that
+    /// wait for exactly this change are checked instead: they come into force together with it.
     pub fn broken_by(
         &self,
         live: &[Arc<CompiledContract>],
@@ -136,7 +136,7 @@ impl PolicySource {
     }
 }
 
-/// Does work that takes long: on a worker of the runtime, the requests that wait for it go to another one first.
+/// Does work that takes long. On a worker of the runtime, waiting requests are moved to another worker first.
 pub(super) fn apart<T>(work: impl FnOnce() -> T) -> T {
     match Handle::try_current().map(|runtime| runtime.runtime_flavor()) {
         Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(work),
@@ -145,7 +145,7 @@ pub(super) fn apart<T>(work: impl FnOnce() -> T) -> T {
 }
 
 impl HeldPolicies {
-    /// Returns what decides over these contracts, where it was made already.
+    /// Returns the judge for these contracts, if it already exists.
     fn known_judge(&self, contracts: &[Arc<CompiledContract>]) -> Option<Option<Arc<PolicyJudge>>> {
         let known = &self.contracts;
         let is_same = known.len() == contracts.len()
@@ -153,7 +153,7 @@ impl HeldPolicies {
         (is_same && !self.is_stale).then(|| self.judge.clone())
     }
 
-    /// Takes over the checked files. Files that were read meanwhile are to be checked next.
+    /// Applies the checked files. Files that were read meanwhile are checked next.
     fn take(&mut self, renewed: Self) {
         let read = std::mem::replace(self, renewed);
         self.is_stale = read.files != self.files
@@ -164,7 +164,7 @@ impl HeldPolicies {
         self.default = read.default;
     }
 
-    /// Returns the files of the folder as policies, where they can be read and are not in force.
+    /// Returns the files of the folder as policies, if they can be read and are not in force.
     fn waiting(&self) -> Option<PolicyRules> {
         if self.problems.is_empty() && !self.is_stale {
             return None;
@@ -172,12 +172,12 @@ impl HeldPolicies {
         PolicyRules::read(&self.files, self.default).ok()
     }
 
-    /// Puts the sound files in force.
+    /// Puts the valid files in force.
     fn renew(&mut self, contracts: &[Arc<CompiledContract>]) {
         let vocabulary = PolicyVocabulary::new(contracts.iter().map(Arc::as_ref));
         let mut problems = self.unreadable.clone();
         let mut files = self.files.clone();
-        // A file that cannot be read now stays as it was.
+        // A file that cannot be read now remains as it was.
         for problem in &self.unreadable {
             if Path::new(&problem.file)
                 .extension()
@@ -186,7 +186,7 @@ impl HeldPolicies {
                 self.take_back(&problem.file, &mut files);
                 continue;
             }
-            // If the folder cannot be read, policies in force stay.
+            // If the folder cannot be read, the policies in force remain.
             for name in self.in_force.keys() {
                 if files.iter().all(|file| file.name != *name) {
                     self.take_back(name, &mut files);
@@ -204,8 +204,8 @@ impl HeldPolicies {
                             .into_iter()
                             .filter(|problem| !self.is_kept(problem, &files)),
                     );
-                    // A policy in force stays so, and at a start no other could be. If such a policy cannot be decided, it
-                    // denies.
+                    // A policy in force remains so, and at a start no other policy could replace it. If such a policy cannot be
+                    // evaluated, it denies.
                     let changed = faulty.iter().filter(|name| !self.is_in_force(name, &files));
                     let changed: Vec<String> = changed.cloned().collect();
                     if changed.is_empty() || is_start {
@@ -221,10 +221,10 @@ impl HeldPolicies {
                     if faulty.is_empty() {
                         break PolicyRules::clone(&self.rules);
                     }
-                    // Of two files that do not go together, the one in force stays.
+                    // Of two conflicting files, the one in force remains.
                     let changed = faulty.iter().filter(|name| !self.is_in_force(name, &files));
                     let changed: Vec<String> = changed.cloned().collect();
-                    // Files in force that no longer go with the configuration stay as they are read.
+                    // Files in force that no longer fit the configuration remain as they were read.
                     if changed.is_empty() && self.has_begun {
                         let kept = self.in_force.iter().map(|(name, text)| PolicyFile {
                             name: name.clone(),
@@ -253,7 +253,7 @@ impl HeldPolicies {
         self.is_stale = false;
     }
 
-    /// Puts the text in force in the place of a file, or leaves the file out. One that was put back before is left out.
+    /// Restores the text of a file that is in force, or leaves the file out. A file that was restored before is left out.
     fn take_back(&self, name: &str, files: &mut Vec<PolicyFile>) {
         let known = self.in_force.get(name);
         match (known, files.iter().position(|file| file.name == name)) {
@@ -272,7 +272,7 @@ impl HeldPolicies {
         file.is_some_and(|file| self.in_force.get(name) == Some(&file.text))
     }
 
-    /// Returns `true` if a problem is that of a file whose kept text is in force.
+    /// Returns `true` if a problem is in a file whose kept text is in force.
     fn is_kept(&self, problem: &FileProblem, files: &[PolicyFile]) -> bool {
         let text = |files: &[PolicyFile]| {
             let file = files.iter().find(|file| file.name == problem.file);
@@ -282,7 +282,7 @@ impl HeldPolicies {
     }
 }
 
-/// Returns the names of the files that problems are about.
+/// Returns the names of the files with problems.
 fn faulty_files(problems: &[FileProblem], files: &[PolicyFile]) -> Vec<String> {
     let is_faulty = |file: &&PolicyFile| problems.iter().any(|problem| problem.file == file.name);
     let faulty = files.iter().filter(is_faulty);
@@ -325,7 +325,7 @@ mod tests {
             problems[0].message.contains("cannot be read"),
             "{problems:?}"
         );
-        // At a start there is nothing to keep: the gateway does not serve.
+        // At a start there is no text to keep: the gateway does not serve.
         let started = PolicySource::default();
         started.read(&folder, DefaultDecision::Permit);
         assert_eq!(ids(&started), [""; 0]);
@@ -358,7 +358,7 @@ mod tests {
         assert_eq!(ids(&policies), [""; 0]);
     }
 
-    /// A `permit` is refused where everything is permitted anyway. The `forbid` beside it is needed all the same.
+    /// A `permit` is refused where everything is permitted anyway. The `forbid` next to it is still needed.
     #[test]
     fn a_forbid_stays_in_force_where_its_file_does_not_fit_the_configuration() {
         let folder = tempfile::tempdir().expect("a temporary folder");
@@ -376,7 +376,7 @@ mod tests {
         assert_eq!(ids(&policies), ["a", "all", "b"]);
         let problems = policies.problems();
         assert!(problems.iter().any(|it| it.place == "all"), "{problems:?}");
-        // A file that fits comes into force.
+        // A valid file comes into force.
         write(folder.path(), "a.cedar", &forbid("c"));
         policies.read(folder.path(), DefaultDecision::Permit);
         assert_eq!(ids(&policies), ["c", "b"]);

@@ -1,4 +1,4 @@
-//! The publisher: what the gate made live becomes the snapshot that is served.
+//! The publisher: turns the versions that the gate made live into the snapshot that is served.
 
 use std::{
     collections::BTreeSet,
@@ -25,11 +25,11 @@ use crate::{
     snapshot::CatalogueSnapshot,
 };
 
-/// Swaps snapshots: what the gate decided through it is served when its functions return.
+/// Swaps snapshots: decisions that go through it are served when its functions return.
 pub struct SnapshotPublisher {
     gateway: Arc<ServingGateway>,
     gate: Gate,
-    /// Whether one contract is served that no gate decided on.
+    /// Whether a single contract is served, without a gate.
     is_alone: AtomicBool,
     /// The lock for swapping: the watch, the admin API and a new build of a plugin all swap.
     swapping: Mutex<()>,
@@ -50,7 +50,7 @@ impl SnapshotPublisher {
         &self.gate
     }
 
-    /// Submits a contract to the gate, and serves it if it became live. The files of the folder are submitted to the gate
+    /// Submits a contract to the gate, and serves it if it goes live. The files of the folder are submitted to the gate
     /// one by one and served together.
     pub async fn submit(&self, submission: Submission<'_>) -> Result<Verdict, GateError> {
         self.refuse_alone()?;
@@ -86,12 +86,12 @@ impl SnapshotPublisher {
         Ok(diff)
     }
 
-    /// Serves what the gate knows by now: pins, and versions beside the live ones.
+    /// Serves the current state of the gate: pins, and versions next to the live ones.
     pub fn serve(&self) {
         self.serve_live();
     }
 
-    /// Serves one contract that is in no file (`weir draft`), without a gate, and from then on no other.
+    /// Serves one contract without a file (`weir draft`) and without a gate, and from then on no other.
     pub fn serve_alone(&self, contract: CompiledContract) {
         self.is_alone.store(true, Ordering::Relaxed);
         self.swap(vec![Arc::new(contract)], &[], Arc::default(), None);
@@ -102,7 +102,7 @@ impl SnapshotPublisher {
         self.is_alone.load(Ordering::Relaxed)
     }
 
-    /// Refuses to change the live version of a contract that is served alone.
+    /// Refuses to change the live version where a single contract is served.
     fn refuse_alone(&self) -> Result<(), GateError> {
         match self.is_alone.load(Ordering::Relaxed) {
             true => Err(GateError::Alone),
@@ -110,7 +110,7 @@ impl SnapshotPublisher {
         }
     }
 
-    /// Swaps in the live versions, if they are not served already.
+    /// Swaps in the live versions, unless they are already served.
     pub(super) fn serve_live(&self) {
         apart(|| self.serve_live_now());
     }
@@ -146,14 +146,14 @@ impl SnapshotPublisher {
         }
     }
 
-    /// Returns the contracts that are live, as they can be served.
+    /// Returns the live contracts in the versions that can be served.
     pub(super) fn servable_contracts(&self) -> Vec<Arc<CompiledContract>> {
         let live = self.gate.live();
         let servable = live.values().map(|live| self.servable(&live.contract));
         servable.collect()
     }
 
-    /// Returns the versions that are served beside the live ones.
+    /// Returns the versions that are served in addition to the live ones.
     fn kept_contracts(&self) -> Vec<Arc<KeptContract>> {
         let live = self.gate.live();
         live.values()
@@ -161,7 +161,7 @@ impl SnapshotPublisher {
             .collect()
     }
 
-    /// Waits until a version ends that is served beside the live one.
+    /// Waits until a version ends that is served next to the live one.
     pub(super) async fn next_sunset(&self) {
         let sunset = self.gateway.snapshot().catalogue.next_sunset_ms();
         let Some(sunset) = sunset else {
@@ -184,7 +184,7 @@ impl SnapshotPublisher {
             .filter(|new| !old.contracts.iter().any(|known| Arc::ptr_eq(known, new)))
         {
             warn_of_names(contract);
-            // Changes after the start are counted.
+            // Only changes after the start are counted.
             if old.generation > 0 {
                 log_version(contract, &old.contracts);
             }
@@ -214,13 +214,13 @@ impl SnapshotPublisher {
             "published"
         );
         self.gateway.swap_snapshot(snapshot);
-        // A build that was refused because of a contract that was live until now may do for the present ones.
+        // A build that was refused because of a contract that was live until now may suit the present ones.
         let host = self.gateway.host().clone();
         tokio::spawn(async move { host.retry_refused().await });
     }
 
-    /// Returns the contract as it can be served: a version whose build is not there yet waits, and the one before it is
-    /// served.
+    /// Returns the version of a contract that can be served: one whose build has not been loaded yet waits, and the previous one
+    /// is served.
     fn servable(&self, contract: &Arc<CompiledContract>) -> Arc<CompiledContract> {
         let (Some(plugin), Some(definitions)) = (contract.plugin(), &contract.definitions) else {
             return contract.clone();
@@ -237,7 +237,7 @@ impl SnapshotPublisher {
     }
 }
 
-/// Logs that a contract has another version.
+/// Logs that a contract has a new version.
 fn log_version(contract: &CompiledContract, old: &[Arc<CompiledContract>]) {
     let before = old.iter().find(|known| known.name == contract.name);
     if before.is_none_or(|before| before.version != contract.version) {
@@ -250,7 +250,7 @@ fn log_version(contract: &CompiledContract, old: &[Arc<CompiledContract>]) {
     }
 }
 
-/// Warns of names that new contracts may not have; a version that was published before is still served.
+/// Warns of names that new contracts may not have; versions that were published earlier are still served.
 fn warn_of_names(contract: &CompiledContract) {
     let names = lint::unusable_names(contract);
     if let Some(first) = names.first() {
@@ -264,7 +264,7 @@ fn warn_of_names(contract: &CompiledContract) {
     }
 }
 
-/// Returns the collections that served contracts use of one adapter; a new build of its plugin must still serve them.
+/// Returns the collections of one adapter that served contracts use; a new build of its plugin must still serve them.
 pub fn in_use(gateway: &ServingGateway, adapter: &str) -> Vec<NeededCollection> {
     let snapshot = gateway.snapshot();
     let mut seen = BTreeSet::new();

@@ -1,4 +1,4 @@
-//! Collects everything that is refused now. Contracts that do not depend on it are served.
+//! Collects everything that is refused now. Contracts that do not depend on it are still served.
 
 use weir_contracts::FileProblem;
 
@@ -7,13 +7,13 @@ use super::ControlPlane;
 /// The kind of a thing that is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ArtifactKind {
-    /// A contract file, or the lock beside it.
+    /// A contract file or its lock.
     Contract,
     /// A published version that this program cannot read.
     Version,
     Plugin,
     Connection,
-    /// Another server whose secrets are missing.
+    /// An upstream server whose secrets are missing.
     Upstream,
 }
 
@@ -35,7 +35,7 @@ impl ArtifactKind {
         Self::Upstream,
     ];
 
-    /// Returns the word in metrics and in the admin API.
+    /// Returns the name of the kind in metrics and in the admin API.
     pub fn word(self) -> &'static str {
         match self {
             Self::Contract => "contract",
@@ -48,7 +48,7 @@ impl ArtifactKind {
 }
 
 impl ControlPlane {
-    /// Returns how many things of each kind are refused now.
+    /// Returns how many things of each kind are currently refused.
     pub fn refused_by_kind(&self) -> Vec<(&'static str, usize)> {
         let refused = self.refused();
         let count = |kind| {
@@ -62,7 +62,7 @@ impl ControlPlane {
             .to_vec()
     }
 
-    /// Returns everything that is refused now: contract files, published versions, plugin files, connections and upstreams.
+    /// Returns everything that is currently refused: contract files, published versions, plugin files, connections and upstreams.
     pub fn refused(&self) -> Vec<RefusedArtifact> {
         let files = self
             .unserved()

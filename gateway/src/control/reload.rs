@@ -1,7 +1,7 @@
-//! Applies an edited configuration while serving: everything that may change, or nothing if anything is wrong.
+//! Applies an edited configuration while serving: everything that may change, or nothing if there is any problem.
 //!
 //! Every problem is reported, as at start. Calls in flight end under the old configuration. Keys that only a new process can
-//! apply (addresses, folders, sizes of tables) stay as they are and are named.
+//! apply (addresses, folders, sizes of tables) keep their values and are reported.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -23,14 +23,14 @@ use crate::{
 };
 
 const FILE: &str = "weir.toml";
-/// The hint how a secret is named.
+/// The hint on how to name a secret.
 const SECRET: &str =
     "set the variable that `env:NAME` names, or write the file that `file:path` names";
 
-/// Reads the configuration as it was read at start: the file, with flags and environment over it.
+/// Reads the configuration as at start: the file, overridden by flags and environment.
 pub type Read = Box<dyn Fn() -> Result<GatewayConfig, Vec<FileProblem>> + Send + Sync>;
 
-/// Reloads the configuration of a gateway that serves, once at a time.
+/// Reloads the configuration of a running gateway, one reload at a time.
 pub struct ConfigReloader {
     control: Arc<ControlPlane>,
     read: Read,
@@ -43,22 +43,22 @@ pub struct ConfigReloader {
 pub struct ReloadOutcome {
     /// Places in the configuration, such as `/limits/timeout_ms`.
     pub changed: Vec<String>,
-    /// The keys that changed in the file and take no effect before a restart.
+    /// The keys that changed in the file but take effect only after a restart.
     pub needs_restart: Vec<String>,
     pub plugins: Vec<LoadReport>,
 }
 
-/// The parts of a configuration outside itself, opened and resolved.
+/// The resources that a configuration refers to, opened and resolved.
 pub struct OpenedConfig {
     pub connections: ConnectionRegistry,
     pub metrics_token: Option<String>,
     pub upstreams: Vec<ResolvedUpstream>,
-    /// The problems of connections and upstreams that could not be opened: those are left out. A start continues without
-    /// them, a reload does not.
+    /// The problems of connections and upstreams that could not be opened, which are left out. A start continues without these, a
+    /// reload does not.
     pub left_out: Vec<FileProblem>,
 }
 
-/// Makes the checks that a typed configuration still has to pass. `before` has connections that may be kept.
+/// Runs the checks that remain after parsing a configuration. `before` has connections that may be kept.
 pub fn open(
     config: &GatewayConfig,
     before: &ConnectionRegistry,
@@ -149,7 +149,7 @@ impl ConfigReloader {
         }
     }
 
-    /// Reloads. `by` is the caller, for the audit trail.
+    /// Reloads the configuration. `by` is the caller, for the audit trail.
     pub async fn run(&self, by: &str) -> Result<ReloadOutcome, Vec<FileProblem>> {
         let taken = self.take(by).await;
         self.control
@@ -198,7 +198,7 @@ impl ConfigReloader {
         })
     }
 
-    /// Records a reload; one that cannot be recorded is not done.
+    /// Records a reload; one that cannot be recorded is not carried out.
     fn record(
         &self,
         old: &GatewayConfig,
@@ -253,8 +253,8 @@ impl ConfigReloader {
 /// Takes the keys that are read while serving from the new configuration, and those that are fixed at the start from the old
 /// one.
 ///
-/// Each section and each key is named, and none is taken over by `..`: a new one does not compile before it is decided here
-/// which it is. Both kinds have to stay consistent: an address that stays may need a rule that is removed.
+/// Each section and each key is named, and none is copied by `..`: a new key does not compile until it is decided here which kind
+/// it is. Both kinds must remain consistent: an address that is kept may need a rule that is removed.
 fn with_what_must_stay(
     old: &GatewayConfig,
     new: GatewayConfig,
@@ -397,7 +397,7 @@ fn named<T: PartialEq>(
         .collect()
 }
 
-/// Returns every key of the sections that have a fixed set of them, by place.
+/// Returns every key of the sections that have a fixed set of keys, by place.
 fn values(config: &GatewayConfig) -> BTreeMap<String, Value> {
     let sections = config.sections();
     let keys = sections.iter().flat_map(|(section, value)| {
@@ -414,8 +414,8 @@ mod tests {
     use super::*;
     use crate::app::{AppOptions, GatewayApp};
 
-    /// A draft names the folder of its file, which is often that of the state as well: that starts, and is taken over again. What
-    /// leads into the state itself is refused by both, whatever it is called.
+    /// A draft names the folder of its file, which is often also that of the state: both a start and a reload accept this. Both
+    /// refuse any path that leads into the state itself, whatever it is called.
     #[tokio::test]
     async fn a_connection_lies_around_the_state_and_not_in_it() {
         let folder = tempfile::tempdir().expect("a temporary folder");
@@ -481,7 +481,8 @@ mod tests {
         );
         assert_eq!(differences(&old, &old), [""; 0]);
     }
-    /// A gateway that others reach stays closed to them, though the edited file is sound: its address waits for a restart.
+    /// A gateway that others can reach remains closed to them, even though the edited file is valid: its address changes only at
+    /// a restart.
     #[test]
     fn what_stays_has_to_go_with_what_is_new() {
         let read = |text: &str| config::read(FILE, text, Path::new(".")).expect("valid");

@@ -13,19 +13,19 @@ pub struct FolderReport {
     pub problems: Vec<FileProblem>,
     /// Contract files whose source could not be described yet, and why.
     pub waiting: Vec<(PathBuf, UnavailableDependency)>,
-    /// Changes that the gate holds.
+    /// Changes that are held at the gate.
     pub held: Vec<HeldDraft>,
 }
 
-/// Remembers the lines that were logged of the last look.
+/// Remembers the lines that were logged for the last look.
 #[derive(Default)]
 pub(super) struct ReportLog {
     logged: Mutex<BTreeSet<String>>,
 }
 
 impl ReportLog {
-    /// Logs each thing once, until it changes: a waiting contract is tried at each look, and what its source says may differ
-    /// each time.
+    /// Logs each problem once, until it changes: a waiting contract is tried at each look, and the message of its source may
+    /// differ each time.
     pub(super) fn write(&self, report: &FolderReport) {
         let mut logged = self.logged.lock();
         let waiting = report.waiting.iter().map(|(path, away)| {

@@ -1,4 +1,4 @@
-//! Recorded shapes: what a source was described as, kept in the state.
+//! Recorded shapes: the descriptions of sources, kept in the state.
 
 use std::collections::BTreeMap;
 
@@ -26,8 +26,8 @@ impl<'a> From<&'a form::FormCollection> for CollectionSettings<'a> {
     }
 }
 
-/// Returns the shapes recorded for the collections of a form, by their names. A shape counts only for the adapter and the
-/// settings it was described with.
+/// Returns the shapes recorded for the collections of a form, by their names. A shape is valid only for the adapter and the
+/// settings with which it was described.
 pub(super) async fn recorded(
     state: &GatewayState,
     source: &form::ContractSource,
@@ -56,7 +56,7 @@ pub async fn recorded_shapes(
     recorded(&config.open_state_to_read().await?, source).await
 }
 
-/// Records a shape. One that cannot be recorded is described again at the next start.
+/// Records a shape. If it cannot be recorded, it is described again at the next start.
 pub(super) async fn record(
     state: &GatewayState,
     contract: &str,

@@ -1,4 +1,4 @@
-//! Shims of kept versions when a further version takes the place of the live one: each is carried on to it.
+//! Carries the shims of kept versions over when another version replaces the live one.
 
 use serde::{Deserialize, Serialize};
 use weir_contracts::{CompiledContract, shim::VersionShim};
@@ -7,7 +7,7 @@ use weir_state::{KeptRow, LiveChange};
 use super::{Gate, GateError, LiveContract, kept::derived_shim};
 use crate::{catalogue::KeptContract, control::policies::apart, identity::now_ms};
 
-/// The shims of one kept version that the state has: those to the versions that were live last.
+/// The shims of one kept version in the state: those to the most recent live versions.
 const SHIMS_MAX: usize = 8;
 
 /// A shim of a kept version, and the version that was live when it was made.
@@ -20,19 +20,19 @@ struct CarriedShim {
     shim: VersionShim,
 }
 
-/// What becomes of a version that has a shim when a further version takes the place of the live one.
+/// What happens to a version with a shim when another version replaces the live one.
 pub struct NextShim {
     pub version: String,
-    /// The shim that converts its calls to those of the further version, or the calls that none converts.
+    /// The shim that converts its calls to those of the new version, or the calls that no shim converts.
     pub shim: Result<VersionShim, String>,
-    /// The shim that it has, to the live version.
+    /// Its present shim, to the live version.
     before: CarriedShim,
     has_ended: bool,
 }
 
 impl Gate {
-    /// Returns what becomes of the shims of kept versions when `new` takes the place of the version `base`. `kept` is the row of
-    /// that version, if it is kept too.
+    /// Returns what happens to the shims of kept versions when `new` replaces the version `base`. `kept` is the row of that
+    /// version, if it is kept too.
     pub(super) fn next_shims(
         &self,
         new: &CompiledContract,
@@ -54,7 +54,7 @@ impl Gate {
                 .into_iter()
                 .map(|given| given.shim)
                 .collect();
-            // What the draft foresees is kept, whichever shim is given.
+            // The shim in the draft's preview remains a candidate, whichever shim is given.
             steps.extend(derived_shim(old, new).ok());
             next_shims(&live, new, &steps)
         })
@@ -89,7 +89,7 @@ impl Gate {
     }
 }
 
-/// Returns what becomes of each shim when `new` takes the place of a live version. Each of `steps` converts calls of this to those
+/// Returns what happens to each shim when `new` replaces a live version. Each of `steps` converts calls of that version to calls
 /// of `new`; the first is preferred.
 pub(super) fn next_shims(
     live: &LiveContract,
@@ -116,7 +116,7 @@ pub(super) fn next_shims(
     others.filter_map(|kept| next(kept)).collect()
 }
 
-/// Returns those of versions that have not ended, beside the live one.
+/// Returns the versions other than the live one that have not ended.
 pub(super) fn going_on(next: Vec<NextShim>, live: &CompiledContract) -> Vec<NextShim> {
     let own = format!("{}.", live.version.major);
     let is_beside = |next: &NextShim| !next.has_ended && !next.version.starts_with(&own);
@@ -142,7 +142,8 @@ fn next_shim(
     }
 }
 
-/// Writes down the shims to a further version, in the change that makes it live. Those to earlier ones stay for a rollback.
+/// Writes down the shims to a further version, in the change that makes it live. Those to earlier versions are kept for a
+/// rollback.
 pub(super) async fn carry(
     change: &mut LiveChange,
     new: &CompiledContract,
@@ -182,8 +183,8 @@ pub(super) async fn carry(
     Ok(())
 }
 
-/// Returns the shim of a row that converts calls of `old` to those of the live version: the one that was made for it, or the
-/// newest that fits.
+/// Returns the shim of a row that converts calls of `old` to those of the live version: the one that was made for that version,
+/// or the newest one that fits.
 pub(super) fn stored_shim_that_fits(
     text: &str,
     old: &CompiledContract,
@@ -197,7 +198,7 @@ pub(super) fn stored_shim_that_fits(
     shims.find(|shim| shim.fits(old, live).is_ok())
 }
 
-/// Reads the shims of a row: one, or those that were carried on, the newest first.
+/// Reads the shims of a row: a single one, or those that were carried over, newest first.
 fn stored_shims(text: &str) -> Vec<CarriedShim> {
     if text.trim_start().starts_with('[') {
         return serde_json::from_str(text).unwrap_or_default();

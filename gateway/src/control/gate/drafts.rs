@@ -21,7 +21,7 @@ const RETIRE: &str = "contract-removed";
 pub struct HeldDraft {
     pub draft: String,
     pub contract: String,
-    /// The live version; `None` when nothing of the contract is served.
+    /// The live version; `None` when no version of the contract is served.
     pub base: Option<String>,
     pub class: ChangeClass,
     pub fingerprint: String,
@@ -29,7 +29,7 @@ pub struct HeldDraft {
     pub diff: Option<ContractDiff>,
 }
 
-/// A decision about a draft: its author, and the difference that they reviewed.
+/// A decision about a draft: who made it, and the difference that they reviewed.
 pub struct DraftApproval<'a> {
     pub by: &'a str,
     pub role: Role,
@@ -97,8 +97,8 @@ impl Gate {
         })
     }
 
-    /// Asks for a contract to be retired: its tools go away, its history stays. The draft always waits. `on` is what
-    /// the decision rests on; another basis refuses it, and `None` accepts any.
+    /// Asks for a contract to be retired: its tools are removed, its history is kept. The draft always waits. `on` is the basis
+    /// of the decision, which is refused on any other; `None` accepts any.
     pub async fn ask_to_retire(
         &self,
         name: &str,
@@ -158,7 +158,7 @@ impl Gate {
         })
     }
 
-    /// Makes a draft live as it was reported, or does nothing. Returns the version that is live now; `None` when the
+    /// Makes a draft live exactly as it was reported, or changes nothing. Returns the version that is live now; `None` when the
     /// contract was retired.
     pub async fn approve(
         &self,

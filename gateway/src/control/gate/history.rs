@@ -1,4 +1,4 @@
-//! What a submission is compared with: the version before it, and for a tool that comes back the last version that had it.
+//! What a submission is compared with: the previous version and, for a returning tool, the last version that had it.
 
 use std::sync::Arc;
 
@@ -11,10 +11,10 @@ use weir_state::StateError;
 
 use super::{Gate, GateError, artifact, live::LiveContract};
 
-/// The number of versions, from the newest on, among which a tool that is not live is looked for.
+/// The number of newest versions that are searched for a tool that is not live.
 const EARLIER_MAX: usize = 200;
 
-/// The names of the tools of a stored version, read without the rest.
+/// The tool names of a stored version, read without the rest of it.
 #[derive(Deserialize)]
 struct ArtifactTools {
     tools: Vec<ArtifactTool>,
@@ -41,7 +41,7 @@ impl Gate {
         };
         let last = match head.last {
             Some(last) => Some(last),
-            // A state of long ago does not say which version was retired.
+            // Old states do not record which version was retired.
             None => self
                 .state
                 .versions(name)
@@ -58,7 +58,7 @@ impl Gate {
         Ok(Some(Arc::new(artifact(name, &last.artifact)?)))
     }
 
-    /// Compares a contract with the version before it, and each tool that this lacks with the last version that had it.
+    /// Compares a contract with the version before it, and each tool that is missing there with the last version that had it.
     pub async fn compare(
         &self,
         before: &CompiledContract,
@@ -68,7 +68,7 @@ impl Gate {
         Ok(diff_since(before, &earlier, contract))
     }
 
-    /// Returns the last versions that had tools which the contract has and the version before it has not, newest first.
+    /// Returns the last versions with those tools of the contract that the version before it lacks, newest first.
     async fn earlier(
         &self,
         before: &CompiledContract,

@@ -1,11 +1,11 @@
-//! Nodes of an earlier version beside this one: a version that they cannot read does not become live.
+//! Nodes that run an earlier program: a contract version that they cannot read does not become live.
 
 use weir_contracts::CompiledContract;
 use weir_state::NodeRow;
 
 use super::GateError;
 
-/// Checks that every node that runs can read a contract that is to become live.
+/// Checks that every running node can read a contract that is to become live.
 pub(super) fn check_format(
     nodes: &[NodeRow],
     contract: &CompiledContract,

@@ -40,7 +40,7 @@ impl Gate {
             }
             return Ok(None);
         }
-        // Another process was faster.
+        // Another process claimed it first.
         let now = self
             .live()
             .get(contract)

@@ -1,4 +1,4 @@
-//! Foretells what the gate would do with a submission, without doing it.
+//! Predicts what the gate would do with a submission, without doing it.
 
 use serde_json::Value;
 use weir_contracts::{CompiledContract, ContractVersion, FileProblem, diff::ChangeSeverity};
@@ -10,19 +10,19 @@ use super::{
 
 /// The verdict that the gate would give on a submission.
 pub struct ForeseenVerdict {
-    /// Why it would be refused, whatever the change.
+    /// The reasons to refuse it, whatever the change.
     pub problems: Vec<FileProblem>,
-    /// The version that it would become; for a contract that changes nothing, its present version.
+    /// The version that it would become; the present version if nothing changes.
     pub version: ContractVersion,
     pub class: ChangeClass,
-    /// The role that would have to publish it. `None`: it would be live at once.
+    /// The role that would have to publish it. `None`: it would be live immediately.
     pub needs: Option<Role>,
     /// The difference from the live version, or the last one: `{class, breaking, fingerprint, items}`.
     pub report: Value,
 }
 
 impl Gate {
-    /// Compares a submission like [`submit`](Self::submit), and stores nothing.
+    /// Compares a submission like [`submit`](Self::submit), but stores nothing.
     pub async fn foresee(&self, submission: &Submission<'_>) -> Result<ForeseenVerdict, GateError> {
         self.refresh().await?;
         let (contract, live) = (&submission.contract, self.live());
@@ -59,7 +59,7 @@ impl Gate {
     }
 }
 
-/// Foresees the first version of a contract.
+/// Previews the first version of a contract.
 fn foresee_first(contract: &CompiledContract, problems: Vec<FileProblem>) -> ForeseenVerdict {
     ForeseenVerdict {
         problems,

@@ -1,4 +1,4 @@
-//! Going back to an earlier version.
+//! Rollback to an earlier version.
 
 use weir_audit::AdminAct;
 use weir_contracts::{CompiledContract, diff::ContractDiff};
@@ -12,16 +12,16 @@ use crate::identity::now_ms;
 /// An earlier version, and the version that it would replace.
 pub(super) struct WayBack {
     target: CompiledContract,
-    /// The difference from the live version, or from the last one if the contract was retired. A tool that comes back is
-    /// compared with the last version that had it, as in a submission.
+    /// The difference from the live version, or from the last one if the contract was retired. A returning tool is compared with
+    /// the last version that had it, as in a submission.
     pub(super) change: ContractDiff,
     /// The version that is live; `None` if the contract is retired.
     base: Option<String>,
 }
 
 impl Gate {
-    /// Makes an earlier version live again, through the same gate: the approval is for the difference to what is live. `on`
-    /// is what the decision rests on; another basis refuses it, and `None` accepts any.
+    /// Makes an earlier version live again, through the same gate: the approval is for the difference from the live version. `on`
+    /// is the basis of the decision, which is refused on any other; `None` accepts any.
     pub async fn roll_back(
         &self,
         name: &str,
@@ -33,8 +33,8 @@ impl Gate {
         self.go_back(name, back, approval, on).await
     }
 
-    /// Returns `true` if an admin went back from the version that this very text became: the decision holds until the source
-    /// of the contract has another text.
+    /// Returns `true` if an admin rolled back the version that was compiled from exactly this text: the decision applies until
+    /// the source of the contract has another text.
     pub(in crate::control) async fn is_rolled_back(
         &self,
         name: &str,
@@ -89,7 +89,7 @@ impl Gate {
         })
     }
 
-    /// Makes the target live, if the version that it was compared with still is.
+    /// Makes the target live, if the version that it was compared with is still live.
     pub(super) async fn go_back(
         &self,
         name: &str,

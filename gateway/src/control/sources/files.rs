@@ -1,4 +1,4 @@
-//! Contracts that come from the files of the contracts folder: read when they are new or changed, compiled and submitted.
+//! Contracts from the files of the contracts folder: files are read when they are new or changed, compiled and submitted.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -37,7 +37,7 @@ pub(in crate::control) struct FileSource {
 #[derive(Default)]
 struct KnownFiles {
     seen: BTreeMap<PathBuf, SeenFile>,
-    /// Contracts whose file is gone, at the version for which a draft was made.
+    /// Contracts whose file is gone, with the version for which a draft was made.
     gone: BTreeSet<(String, ContractVersion)>,
 }
 
@@ -46,16 +46,16 @@ struct SeenFile {
     stamp: SourceStamp,
     /// The contract it defines, once it could be read.
     name: Option<String>,
-    /// Why the source could not be described: tried again.
+    /// Why the source could not be described: the file is tried again.
     waiting: Option<String>,
-    /// The reasons why it was not taken over. It is tried again under another configuration.
+    /// The reasons why it was refused. It is tried again under another configuration.
     problems: Vec<FileProblem>,
-    /// The stamp of the lock beside it.
+    /// The stamp of its lock.
     lock: Option<SourceStamp>,
 }
 
 impl SeenFile {
-    /// Returns `true` while reading it again could say nothing else.
+    /// Returns `true` while reading it again would give the same result.
     fn is_settled(&self, path: &Path, stamp: &SourceStamp) -> bool {
         let lock = || {
             self.name
@@ -106,7 +106,7 @@ impl FileSource {
         self.files.lock().clone()
     }
 
-    /// Forgets the files that were refused: under another configuration they are tried again.
+    /// Forgets the refused files: under another configuration they are tried again.
     pub(in crate::control) async fn retry_refused(&self) {
         let mut known = self.known.lock().await;
         known.seen.retain(|_, file| file.problems.is_empty());
@@ -200,7 +200,7 @@ impl FileSource {
                 return None;
             }
         };
-        // A file whose text is live is not compiled again: the live version stays as it was published.
+        // A file whose text is live is not compiled again: the live version remains as it was published.
         let live = self.gate().live();
         let unchanged = live
             .values()
@@ -262,7 +262,7 @@ impl FileSource {
         Ok(())
     }
 
-    /// Submits the contract that a file defines. Returns the draft that waits, if one does.
+    /// Submits the contract that a file defines. Returns the waiting draft, if there is one.
     async fn submit_form(
         &self,
         path: &Path,
@@ -285,7 +285,7 @@ impl FileSource {
         locks::restore(gate, folder, name, from_file)
             .await
             .map_err(CompileFailure::Refused)?;
-        // This holds until the file says something else.
+        // This applies until the text of the file changes.
         if gate.is_rolled_back(name, text).await.map_err(refused)? {
             return Ok(None);
         }
@@ -309,8 +309,8 @@ impl FileSource {
         }
     }
 
-    /// Finds the contracts that this folder owns and whose files are gone: they are served until their removal is approved.
-    /// If a file cannot be read, its contract is unknown, and nothing counts as gone.
+    /// Finds the contracts that this folder owns and whose files are gone: they are served until their removal is approved. If
+    /// any file cannot be read, its contract is unknown, so no contract counts as gone.
     async fn ask_to_retire(
         &self,
         folder: &Path,

@@ -9,7 +9,7 @@ use std::{
 
 use weir_contracts::{FileProblem, form, lock};
 
-/// The ending of the name of a lock.
+/// The suffix of the file name of a lock.
 const LOCK: &str = ".lock.json";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,7 +27,7 @@ impl SourceStamp {
     }
 }
 
-/// Returns the stamp of a file; `None` if there is none.
+/// Returns the stamp of a file; `None` if there is no file.
 pub(super) fn stamp(path: &Path) -> Option<SourceStamp> {
     Some(SourceStamp::from_metadata(&path.metadata().ok()?))
 }
@@ -67,7 +67,7 @@ pub(super) fn list(folder: &Path) -> Result<BTreeMap<PathBuf, SourceStamp>, File
     Ok(found)
 }
 
-/// Returns the name of the folder as a contract's owner: without links, so that one folder has one name.
+/// Returns the name of the folder as a contract's owner: with links resolved, so that each folder has one name.
 pub(super) fn owner(folder: &Path) -> String {
     let whole = folder
         .canonicalize()
@@ -83,7 +83,7 @@ pub(super) fn lock_stamp(path: &Path, name: &str) -> Option<SourceStamp> {
     stamp(&path.with_file_name(format!("{name}{LOCK}")))
 }
 
-/// Reads what people write: a contract, or the overlay of a server.
+/// Reads a file that people write: a contract, or the overlay of a server.
 pub(super) fn read(path: &Path) -> Result<String, FileProblem> {
     bounded(path, form::FILE_BYTES_MAX)
 }
@@ -105,7 +105,7 @@ pub(super) fn locked(folder: &Path) -> Vec<String> {
     entries.filter_map(|entry| name(entry.ok()?)).collect()
 }
 
-/// Returns where the lock of a contract lies: `NAME.lock.json`, by the contract's name.
+/// Returns the path of the lock of a contract: `NAME.lock.json`, by the contract's name.
 pub fn lock_path(folder: &Path, name: &str) -> PathBuf {
     folder.join(format!("{name}{LOCK}"))
 }

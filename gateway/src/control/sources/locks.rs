@@ -1,4 +1,4 @@
-//! Locks: the published versions beside the contract files, from which a state that knows nothing of them is restored.
+//! Locks: the published versions next to the contract files, from which a state without them is restored.
 
 use std::path::Path;
 
@@ -11,8 +11,7 @@ use crate::{
     control::gate::{ContractOrigin, Gate, GateError},
 };
 
-/// Restores the published version from the lock of a contract, which lies in this folder, if the state knows nothing
-/// of the contract.
+/// Restores the published version from the lock of a contract in this folder, if the state has no version of the contract.
 pub(super) async fn restore(
     gate: &Gate,
     folder: &Path,
@@ -56,8 +55,8 @@ pub(super) async fn restore_offer(
         .map_err(GateError::Refused)
 }
 
-/// Restores what other servers offer from its locks, where the state knows nothing of it: it is listed although its
-/// server may be down. Locks of everything else are read with their contract file, or with the plugin.
+/// Restores the offers of other servers from their locks, if the state has none: they are listed although their server may be
+/// down. Other locks are read with their contract file or their plugin.
 pub(in crate::control) async fn restore_upstreams(
     gate: &Gate,
     config: &GatewayConfig,
@@ -91,7 +90,7 @@ pub(in crate::control) async fn restore_upstreams(
                     };
                     restore(gate, folder, &name, source).await
                 }
-                // An unreadable lock is known only by its name.
+                // Only the name of an unreadable lock is known.
                 Err(unreadable) if config.upstreams.contains_key(&name) => Err(unreadable),
                 Ok(_) | Err(_) => Ok(()),
             };

@@ -1,5 +1,5 @@
-//! Contracts that come from code. What a plugin says its tools are is compiled and judged by the gate like every other
-//! submission, and only a build whose definitions are published serves.
+//! Contracts from code. The tools that a plugin defines are compiled and judged by the gate like every other submission, and only
+//! a build whose definitions are published serves.
 
 use std::sync::{Arc, Weak};
 
@@ -20,13 +20,13 @@ use crate::{
     serving::ServingGateway,
 };
 
-/// Submits what plugins define.
+/// Submits the definitions of plugins.
 pub struct PluginSource {
     gateway: Arc<ServingGateway>,
     publisher: Arc<SnapshotPublisher>,
 }
 
-/// The source as the host of plugins asks it.
+/// The interface of the source for the plugin host.
 pub struct CodeGate(Weak<PluginSource>);
 
 impl CodeGate {
@@ -81,12 +81,12 @@ impl ToolGate for CodeGate {
     }
 }
 
-/// The outcome for definitions.
+/// The outcome of submitting definitions.
 enum DefinitionsOutcome {
     /// No tool of the plugin is published, since it offers none or the contract was retired.
     Nothing,
     Judged(Verdict),
-    /// An admin went back from the version that these definitions became.
+    /// An admin rolled back the version that came from these definitions.
     RolledBack,
 }
 
@@ -102,7 +102,7 @@ impl PluginSource {
         self.publisher.gate()
     }
 
-    /// A plugin speaks for its own contract alone.
+    /// A plugin announces changes only for its own contract.
     fn announce(&self, plugin: &str, changed: &PluginChange) {
         let announcements = self.gateway.announcements();
         let snapshot = self.gateway.snapshot();
@@ -150,7 +150,7 @@ impl PluginSource {
         }
     }
 
-    /// Submits the tools of the builds that serve, since other settings may publish other ones.
+    /// Submits the tools of the builds that serve, since other settings may publish other tools.
     pub(in crate::control) async fn submit_all(&self, report: &mut FolderReport) {
         for (plugin, definitions) in self.gateway.host().defined() {
             match self.submit_code(&plugin, &definitions).await {
@@ -222,7 +222,7 @@ impl PluginSource {
         Ok(DefinitionsOutcome::Judged(verdict))
     }
 
-    /// Publishes a plugin that is being developed as it is built, whatever that changes.
+    /// Publishes a plugin under development as it is built, whatever changes.
     async fn approve_at_work(&self, held: HeldDraft, by: &str) -> Result<Verdict, GateError> {
         let approval = DraftApproval {
             fingerprint: &held.fingerprint,
@@ -234,7 +234,7 @@ impl PluginSource {
                 version,
                 diff: held.diff,
             }),
-            // Another contract took this name first: the live version stays.
+            // Another submission was decided first: the live version remains.
             Ok((_, None)) | Err(GateError::Outdated { .. } | GateError::Decided(_)) => {
                 Ok(Verdict::Held(held))
             }

@@ -1,5 +1,5 @@
-//! Looks at the lists of other servers in the background, compiles them, and submits them to the gate like every other
-//! source. What is served comes from the state, so that no list depends on the health of a server.
+//! Looks at the lists of other servers in the background, compiles them, and submits them to the gate like every other source.
+//! The served lists come from the state, so that none depends on the health of a server.
 //!
 //! Processes that share a state look independently: the same lists give the same draft, in any order.
 
@@ -36,31 +36,31 @@ use crate::{
 const QUIET: Duration = Duration::from_secs(1);
 /// The least time between two looks, however often a server says that its lists changed.
 const APART: Duration = Duration::from_secs(3);
-/// The same of a server that lists something else again and again, or announces changes and lists the same.
+/// The same for a server that lists something different each time, or that announces changes without any.
 const RESTLESS_APART: Duration = Duration::from_secs(60);
-/// The time for which the drafts of a server are counted, so that one that has come to rest is looked at as any other.
+/// The period over which the drafts of a server are counted, so that one that has settled is looked at like any other.
 const RESTLESS_MS: i64 = 3600 * 1000;
 /// The pause after a first failed look; each further one doubles it, up to [`AGAIN_MAX`].
 const AGAIN_MIN: Duration = Duration::from_secs(1);
 const AGAIN_MAX: Duration = Duration::from_secs(60);
-/// The pause between two looks whether a server still tells its news.
+/// The pause between two checks that a server still sends its notifications.
 const LISTEN_AGAIN: Duration = Duration::from_secs(5);
-/// The time for all pages of all lists, beside the server's start.
+/// The time for all pages of all lists, not counting the server's start.
 const LISTING_MAX: Duration = Duration::from_secs(120);
-/// The drafts that were replaced undecided, of one version, from which on that is remarked upon.
+/// The number of drafts replaced undecided, over one version, from which a note is added.
 const REPLACED_MIN: u32 = 3;
-/// Items left out, and notes, that are kept of one look.
+/// The most left out items, and the most notes, that are kept from one look.
 const TOLD_MAX: usize = 200;
-/// The reason of a server that is there, and whose lists cannot be published.
+/// The reason for a server that answers, but whose lists cannot be published.
 const REFUSED: &str = "refused";
 
-/// Why a server's lists could not be looked at or made a contract of: a word for metrics, and the whole of it.
+/// Why a server's lists could not be read or turned into a contract: a word for metrics, and the full text.
 struct Unseen {
     reason: &'static str,
     failure: String,
 }
 
-/// Looks at other servers, and submits their lists.
+/// Reads the lists of other servers, and submits them.
 pub struct UpstreamSource {
     gateway: Arc<ServingGateway>,
     publisher: Arc<SnapshotPublisher>,
@@ -78,7 +78,7 @@ impl UpstreamSource {
         self.publisher.gate()
     }
 
-    /// Looks at every server of the present configuration, until the task ends. `background` wakes when the configuration
+    /// Looks at every server of the current configuration, until the task ends. `background` wakes when the configuration
     /// changes.
     pub async fn watch(
         self: Arc<Self>,
@@ -120,7 +120,7 @@ impl UpstreamSource {
         }
     }
 
-    /// Drops the drafts of a server that is taken out of the configuration before any of it was published.
+    /// Drops the drafts of a server that was removed from the configuration before any of them was published.
     async fn forget(&self, contract: &str) {
         if contract.is_empty() || self.gate().live().contains_key(contract) {
             return;
@@ -146,7 +146,7 @@ impl UpstreamSource {
         }
     }
 
-    /// Looks at a server, and listens to its news of lists and resources, until the task ends.
+    /// Looks at a server, and listens to its notifications about lists and resources, until the task ends.
     async fn attend(self: Arc<Self>, upstream: Arc<UpstreamServer>, watcher: FileWatcher) {
         tokio::join!(
             self.clone().look_out(upstream.clone(), &watcher),
@@ -154,7 +154,7 @@ impl UpstreamSource {
         );
     }
 
-    /// Asks the server for news of the resources that have a listener, and passes them on.
+    /// Subscribes to the resources that have a listener, and passes their updates on.
     async fn listen_to(&self, upstream: &UpstreamServer) {
         let announcements = self.gateway.announcements();
         let (mut wanted, mut updated) = (announcements.wanted(), upstream.updated());
@@ -189,7 +189,7 @@ impl UpstreamSource {
                     }
                 }
             };
-            // Now and then it is asked anew: its session may be another, or its stream have ended.
+            // The server is asked again at intervals: its session may have changed, or its stream may have ended.
             let _ = timeout(LISTEN_AGAIN, async {
                 tokio::select! { _ = wanted.changed() => {}, () = heard => {} }
             })
@@ -197,12 +197,12 @@ impl UpstreamSource {
         }
     }
 
-    /// Looks at a server at the start, whenever it says that a list changed or its overlay is edited, at a pace, and when a
-    /// call doubts it.
+    /// Looks at a server at the start, whenever it announces a changed list, when its overlay is edited, at intervals, and when a
+    /// call doubts its lists.
     async fn look_out(self: Arc<Self>, upstream: Arc<UpstreamServer>, watcher: &FileWatcher) {
         let (mut failures, mut last_report, mut last_version) = (0_u32, None, None);
         let mut last_resources = None;
-        // Looks in a row that the server announced a change for, and that found none.
+        // The number of consecutive looks at announced changes that found none.
         let (mut is_announced, mut idle) = (false, 0);
         loop {
             let began = Instant::now();
@@ -268,8 +268,8 @@ impl UpstreamSource {
         }
     }
 
-    /// Announces that a list of resources changed which is no part of a contract. `has_others`: the server lists others than
-    /// before; to a caller's own session it may list more than to ours.
+    /// Announces that a list of resources changed which is not part of a contract. `has_others`: the server now lists other
+    /// resources; to a caller's own session it may list more than to the gateway's.
     fn announce_resources(&self, upstream: &UpstreamServer, contract: &str, has_others: bool) {
         let is_announced = upstream.take_resource_news() || has_others;
         let is_live = upstream.config().resources == UpstreamResources::Live;
@@ -278,14 +278,14 @@ impl UpstreamSource {
         }
     }
 
-    /// Looks at one server now: its lists become the live version, a draft, or a reason why neither.
+    /// Looks at one server now: its lists become the live version or a draft, or a reason is recorded.
     pub async fn look_at(&self, upstream: &UpstreamServer) -> UpstreamFindings {
         let mut seen = UpstreamFindings {
             at: Some(SystemTime::now()),
             ..UpstreamFindings::default()
         };
         match self.list_offer(upstream).await {
-            // What was found before is still served, and is reported beside the reason.
+            // What was found before is still served, and is reported together with the reason.
             Err(Unseen { reason, failure }) => {
                 seen = UpstreamFindings {
                     at: seen.at,
@@ -383,8 +383,8 @@ impl UpstreamSource {
         .map_err(|problems| refused(join_problems(&problems)))
     }
 
-    /// Returns whether something is published that the server lists by this method: then an error instead of the list does not
-    /// mean that it is gone.
+    /// Returns whether something is published that the server lists by this method: in that case, an error instead of the list
+    /// does not mean that it is gone.
     fn has_published(&self, upstream: &str, method: &str) -> bool {
         self.gate()
             .live()
@@ -400,14 +400,14 @@ impl UpstreamSource {
             })
     }
 
-    /// Finds the servers that were taken out of the configuration: each stays listed until the removal of its tools is
+    /// Finds the servers that were removed from the configuration: each remains listed until the removal of its tools is
     /// approved.
     async fn unconfigured(&self, gone: &mut BTreeSet<(String, ContractVersion)>) {
         let config = Arc::clone(&self.gateway.config());
         let owner = folder::owner(&config.base);
         let is_configured = |contract: &CompiledContract| {
             let upstream = contract.upstream().unwrap_or_default();
-            // An overlay may have given it another contract since.
+            // An overlay may have renamed its contract since.
             let now = self
                 .gateway
                 .upstreams()
@@ -437,8 +437,8 @@ impl UpstreamSource {
     }
 }
 
-/// Returns the least time between two looks after so many that found nothing new. Some servers announce a change whenever they
-/// are asked, or all the time.
+/// Returns the least time between two looks after `idle` looks that found nothing new. Some servers announce a change whenever
+/// they are asked, or all the time.
 fn idle_apart(idle: u32) -> Duration {
     APART.saturating_mul(1 << idle.min(16)).min(RESTLESS_APART)
 }

@@ -26,8 +26,8 @@ pub struct CompiledOffer {
     pub resources: [u8; 32],
 }
 
-/// Makes a contract of what a server lists. `base` is the folder that the overlay's path starts from. `taken` has the
-/// names of tools that other contracts have, and which contract has each.
+/// Makes a contract from the lists of a server. `base` is the folder to which the overlay's path is relative. `taken` maps the
+/// names of other contracts' tools to these contracts.
 pub fn compile(
     name: &str,
     config: &UpstreamConfig,
@@ -47,7 +47,7 @@ pub fn compile(
     compile_with(name, config, overlay, listed, about, taken)
 }
 
-/// Makes a contract of what a server lists, with an overlay that was read already.
+/// Makes a contract from the lists of a server, with an overlay that was already read.
 pub fn compile_with(
     name: &str,
     config: &UpstreamConfig,
@@ -62,7 +62,7 @@ pub fn compile_with(
         .as_ref()
         .map(|info| info.get().to_owned())
         .unwrap_or_default();
-    // An unpublished item is no part of the comparison: a resource that comes and goes changes no contract.
+    // An unpublished item is not compared: a resource that comes and goes changes no contract.
     let has_resources = all.resources.is_some();
     let mut resources = Sha256::new();
     for resource in all.resources.iter().flatten() {
@@ -110,7 +110,7 @@ pub fn compile_with(
     })
 }
 
-/// Says that tools have the prefix twice, since the server's own names have it already.
+/// Notes that tools have the prefix twice, since the server's own names already have it.
 fn named_twice(prefix: &str, contract: &CompiledContract) -> Option<String> {
     let own = name::prefixed(prefix, "");
     let twice = name::prefixed(prefix, &own);
@@ -124,7 +124,7 @@ fn named_twice(prefix: &str, contract: &CompiledContract) -> Option<String> {
     })
 }
 
-/// Returns a server's lists, as documents are composed of them, and remarks about how it lists.
+/// Returns a server's lists in the form from which documents are composed, and notes on how it lists.
 pub fn server_lists(listed: UpstreamLists, about: &RawValue) -> (ServerLists, Vec<String>) {
     let mut lists = ServerLists {
         tools: listed.tools,

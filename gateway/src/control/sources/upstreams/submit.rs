@@ -1,4 +1,4 @@
-//! Submits what servers list, and decides which of it waits for consent.
+//! Submits the lists of servers, and decides which changes wait for consent.
 
 use std::{sync::Arc, time::Duration};
 
@@ -16,7 +16,7 @@ use crate::{
 };
 
 impl UpstreamSource {
-    /// Submits an offer, and returns the draft that waits, if one does.
+    /// Submits an offer, and returns the waiting draft, if there is one.
     pub(super) async fn submit_offer(
         &self,
         upstream: &UpstreamServer,
@@ -38,7 +38,7 @@ impl UpstreamSource {
             .await?
             || (!is_live && self.gate().is_rolled_back(&name, source).await?)
         {
-            // An offer in between is no longer made.
+            // An offer in between is outdated.
             self.gate()
                 .state()
                 .drop_held(&name, ContractOrigin::Upstream, now_ms(), &by)
@@ -75,8 +75,8 @@ impl UpstreamSource {
         locks::restore_offer(self.gate(), &config, name, source).await
     }
 
-    /// Publishes an offer that was reviewed and agreed to. If something of that name was published before, the gate judges
-    /// the change as it does every other.
+    /// Publishes an offer that was reviewed and agreed to. If a contract of that name was published before, the gate judges the
+    /// change like every other.
     pub async fn agree(
         &self,
         upstream: &str,
@@ -124,8 +124,8 @@ impl UpstreamSource {
         Ok(!change.awaiting_consent(changes).is_empty())
     }
 
-    /// Says that drafts follow each other although none is decided: some servers list something else at each start, and to be
-    /// asked again and again is to agree unseen.
+    /// Notes that drafts replace each other undecided: some servers list something different at each start, and people who are
+    /// asked repeatedly agree without looking.
     pub(super) async fn restless(&self, contract: &str) -> Option<String> {
         let replaced = self.replaced(contract, 0).await;
         (replaced >= REPLACED_MIN).then(|| {
@@ -136,14 +136,14 @@ impl UpstreamSource {
         })
     }
 
-    /// Returns the least time between two looks at a server. One that lists something else again and again, which no one can
-    /// agree to in time, is looked at less often.
+    /// Returns the least time between two looks at a server. A server whose lists keep changing, so that no one can agree in
+    /// time, is looked at less often.
     pub(super) async fn apart(&self, contract: &str) -> Duration {
         let is_restless = self.replaced(contract, now_ms() - RESTLESS_MS).await >= REPLACED_MIN;
         if is_restless { RESTLESS_APART } else { APART }
     }
 
-    /// Returns how many drafts made since then were replaced undecided.
+    /// Returns how many drafts since then were replaced undecided.
     async fn replaced(&self, contract: &str, since_ms: i64) -> u32 {
         let base = self
             .gate()
@@ -166,8 +166,8 @@ impl UpstreamSource {
         })
     }
 
-    /// Returns `true` if exactly this was discarded, so that it is not asked again. Beside a live version that is the change: the
-    /// same lists under another overlay are another one.
+    /// Returns `true` if exactly this offer was discarded, so that it is not proposed again. If a version is live, the change is
+    /// compared: the same lists under another overlay are a different change.
     async fn is_discarded(
         &self,
         live: Option<&LiveContract>,
