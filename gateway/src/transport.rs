@@ -4,6 +4,6 @@ pub mod front_door;
 pub mod http;
 pub mod stdio;
 
-/// The refusal of a gateway that does not know which keys were revoked.
+/// The refusal while a gateway cannot find out which keys were revoked.
 const STALE: &str =
     "this gateway has not reached its database for too long: ask another one, or again later";

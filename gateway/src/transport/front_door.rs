@@ -1,8 +1,8 @@
 //! The front door of a listener: decides which requests are admitted. Host and Origin come first, then the key, the rate and
 //! the bytes of the body; refusals are recorded in the trail, and a page of an allowed origin may read the answer (CORS).
 //!
-//! Each listener has one door. What is behind it says how it answers refusals ([`DoorSurface`]) and gets its caller as
-//! [`AdmittedCaller`], which only the door makes.
+//! Each listener has one door. The surface behind it defines how refusals are answered ([`DoorSurface`]) and receives its caller
+//! as an [`AdmittedCaller`], which only the door makes.
 
 mod access;
 mod answer;
@@ -48,7 +48,7 @@ use crate::{
     wire::RpcError,
 };
 
-/// The bound on a path that is recorded.
+/// The bound on a recorded path.
 const PLACE_MAX_CHARS: usize = 200;
 
 /// The door of one listener.
@@ -58,12 +58,12 @@ pub struct FrontDoor {
     bytes: Arc<ByteBudget>,
 }
 
-/// A place behind a door, and the form of its refusals.
+/// A surface behind a door, and the form of its refusals.
 pub(super) trait DoorSurface: Sync {
     /// Returns the place as the trail names it.
     fn place(&self) -> String;
 
-    /// Returns the endpoint that a token must be for.
+    /// Returns the endpoint for which a token must be issued.
     fn endpoint(&self) -> CatalogueEndpoint;
 
     /// Returns the answer if nothing is served here.
@@ -71,7 +71,7 @@ pub(super) trait DoorSurface: Sync {
         None
     }
 
-    /// Returns the methods that are answered, as `Allow` has them. `None`: the surface decides itself.
+    /// Returns the methods that are answered, as `Allow` has them. `None`: the surface decides on its own.
     fn methods(&self) -> Option<&'static str>;
 
     /// Returns `true` if a browser asks the person for the key, as the password of HTTP's Basic scheme.
@@ -86,7 +86,7 @@ pub(super) trait DoorSurface: Sync {
 
     fn refusal(&self, error: &RpcError) -> Response;
 
-    /// Returns the answer to another method than those.
+    /// Returns the answer to any other method.
     fn not_allowed(&self, allowed: &'static str) -> Response {
         not_allowed(allowed, |error| self.refusal(error))
     }
@@ -94,28 +94,28 @@ pub(super) trait DoorSurface: Sync {
     /// Returns the answer to an unknown caller. `body` is that of a POST, where refusals name requests.
     fn unauthorized(&self, refused: AuthenticationError, body: Option<&[u8]>) -> Response;
 
-    /// Adds headers to every answer behind the door. `is_exposed`: a page of another origin reads it.
+    /// Adds headers to every answer behind the door. `is_exposed`: a page of another origin may read it.
     fn complete(&self, _headers: &mut HeaderMap, _is_exposed: bool) {}
 }
 
-/// A request whose Host and Origin may call.
+/// A request whose Host and Origin are allowed.
 pub(crate) struct CheckedVisit<'d, 'h> {
     door: &'d FrontDoor,
     head: &'h Parts,
     origin: Option<&'h HeaderValue>,
 }
 
-/// A caller that the door let in. It is what a handler needs to answer.
+/// A caller that the door admitted. A handler requires it to answer.
 pub(super) struct AdmittedCaller<'d> {
     door: &'d FrontDoor,
     surface: &'d dyn DoorSurface,
     caller: CallerIdentity,
-    /// The cost of the request. That of a POST, whose body is still to be read, is charged already.
+    /// The cost of the request. For a POST, whose body is still to be read, it is already charged.
     charge: RateCharge,
 }
 
 impl FrontDoor {
-    /// Creates the door of a listener. `local` is the address that it listens on; `rules` picks its hosts and origins of the
+    /// Creates the door of a listener. `local` is the address that it listens on; `rules` picks its hosts and origins from the
     /// configuration in effect.
     pub fn new(
         gateway: &Arc<ServingGateway>,
@@ -151,7 +151,7 @@ impl FrontDoor {
         let not_allowed = surface.methods().filter(is_refused);
         let mut response = match (&head.method, not_allowed) {
             (&Method::OPTIONS, _) => visit.preflight(),
-            // Clients that sign in look for a 401 whatever they ask.
+            // Clients that sign in expect a 401 for any request.
             (_, Some(allowed)) if self.gateway.identities().tokens().is_none() => {
                 surface.not_allowed(allowed)
             }
@@ -193,7 +193,7 @@ impl FrontDoor {
             _ => None,
         };
         let mut response = surface.unauthorized(refused, body.as_deref());
-        // A caller that cannot be checked now needs no other token.
+        // A caller that cannot be checked now does not need another token.
         if let Some(tokens) = &*self.gateway.identities().tokens()
             && !refused.is_temporary()
         {
@@ -204,8 +204,8 @@ impl FrontDoor {
         response
     }
 
-    /// Answers with the metadata of an endpoint as a resource of OAuth; `None` where no issuer is configured. It is for
-    /// everyone, of whatever origin: only the Host is checked.
+    /// Answers with the metadata of an endpoint as a resource of OAuth; `None` where no issuer is configured. It is public, for
+    /// every origin: only the Host is checked.
     pub(super) fn metadata(
         &self,
         head: &Parts,
@@ -231,7 +231,7 @@ impl FrontDoor {
         resource::resource(&config, self.access.local(), &head.headers, endpoint)
     }
 
-    /// Checks Host and Origin. `place` is where the request leads, for the trail.
+    /// Checks Host and Origin. `place` is the target of the request, for the trail.
     pub(crate) fn visit<'d, 'h>(
         &'d self,
         head: &'h Parts,
@@ -263,7 +263,7 @@ impl FrontDoor {
         self.keep_reason(place, credential, reason, false, None);
     }
 
-    /// Records that no caller is known, and keeps the reason for operators.
+    /// Records that the caller is unknown, and keeps the reason for operators.
     fn record_unknown(
         &self,
         place: &str,
@@ -295,7 +295,7 @@ impl FrontDoor {
         });
     }
 
-    /// Takes a request from the rate of its agent.
+    /// Charges a request to the rate of its agent.
     pub(super) async fn within_rate(
         &self,
         caller: &CallerIdentity,
@@ -311,13 +311,13 @@ impl FrontDoor {
             })
     }
 
-    /// Counts one of several requests of a message that is not the first.
+    /// Charges a further request of a message with several.
     pub(super) async fn charge_further(&self, caller: &CallerIdentity) -> RateCharge {
         let buckets = self.gateway.buckets();
         buckets.charge_further(caller, Instant::now()).await
     }
 
-    /// Gives the charge of a message back that costs nothing.
+    /// Gives back the charge of a message that costs nothing.
     pub(super) fn give_back(&self, charge: RateCharge, caller: &CallerIdentity) {
         self.gateway.buckets().give_back(charge, caller);
     }
@@ -340,7 +340,7 @@ impl FrontDoor {
         })
     }
 
-    /// Returns the count of bytes, with the bounds that are configured now.
+    /// Returns the byte budget, with the currently configured bounds.
     fn budget(&self) -> &Arc<ByteBudget> {
         let config = self.gateway.config();
         let (limits, body) = (&config.limits, config.http.body_max_bytes);
@@ -363,7 +363,7 @@ impl FrontDoor {
 }
 
 impl CheckedVisit<'_, '_> {
-    /// Answers what a browser asks before it sends the request itself.
+    /// Answers the preflight request of a browser.
     pub(super) fn preflight(&self) -> Response {
         access::preflight(&self.head.headers, self.origin.is_some())
     }
@@ -375,7 +375,7 @@ impl CheckedVisit<'_, '_> {
         }
     }
 
-    /// Identifies the caller, by a key or else by a token: what begins as a key is never read as a token.
+    /// Identifies the caller by a key or by a token: a credential that begins like a key is never read as a token.
     async fn admit<'a>(
         &'a self,
         surface: &'a impl DoorSurface,
@@ -395,7 +395,7 @@ impl CheckedVisit<'_, '_> {
                 let token = self.present(credential, token);
                 match self.admit_known(token, surface) {
                     Some(known) => known,
-                    // In a box, so that the future of other requests stays small.
+                    // Boxed, so that the future of other requests remains small.
                     None => Box::pin(self.admit_token(token, surface)).await,
                 }
             }
@@ -428,7 +428,7 @@ impl CheckedVisit<'_, '_> {
 }
 
 impl CheckedVisit<'_, '_> {
-    /// Returns the token with the proof that it needs if it is bound to a key.
+    /// Returns the token, with its proof if it is bound to a key.
     fn present<'t>(
         &'t self,
         credential: RequestCredential<'_>,
@@ -445,7 +445,7 @@ impl CheckedVisit<'_, '_> {
         }
     }
 
-    /// Identifies the caller by a token that was validated before.
+    /// Identifies the caller by an already validated token.
     fn admit_known(
         &self,
         token: PresentedToken<'_>,
@@ -456,7 +456,7 @@ impl CheckedVisit<'_, '_> {
         tokens.as_ref()?.resolve_cached(token, resource)
     }
 
-    /// Identifies the caller by a token of an issuer that is configured.
+    /// Identifies the caller by a token of a configured issuer.
     async fn admit_token(
         &self,
         token: PresentedToken<'_>,
@@ -476,7 +476,7 @@ impl AdmittedCaller<'_> {
         &self.caller
     }
 
-    /// Returns the caller, with what its request costs.
+    /// Returns the caller, with the cost of its request.
     pub(super) fn into_caller(self) -> (CallerIdentity, RateCharge) {
         (self.caller, self.charge)
     }
@@ -493,12 +493,12 @@ impl AdmittedCaller<'_> {
         }
     }
 
-    /// Takes a page or a document from the rate of its agent: it counts as a request.
+    /// Charges a page or a document to the rate of its agent: it counts as a request.
     pub(super) async fn within_rate(&self, place: &str) -> Result<(), RpcError> {
         self.door.within_rate(&self.caller, place).await
     }
 
-    /// Records that the caller sees nothing at this place.
+    /// Records that the caller may not see anything at this place.
     pub(super) fn record_hidden(&self, place: &str) {
         self.door
             .gateway
@@ -506,8 +506,8 @@ impl AdmittedCaller<'_> {
             .refused_access(place, &self.caller.agent);
     }
 
-    /// Reads the body of a POST. Of a caller that asks too often it is read only if it is small and comes soon, so that the
-    /// request can be refused by its id.
+    /// Reads the body of a POST. If the caller is over its rate, the body is read only if it is small and arrives soon, so that
+    /// the request can be refused by its id.
     pub(super) async fn read(&self, headers: &HeaderMap, body: Body) -> Result<Bytes, RefusedBody> {
         let allowance = body::BodyAllowance {
             charge: self.charge,
@@ -523,7 +523,7 @@ impl AdmittedCaller<'_> {
     }
 }
 
-/// Returns the answer to another method than those that are allowed.
+/// Returns the answer to a method that is not allowed.
 pub(super) fn not_allowed(
     allowed: &'static str,
     refuse: impl FnOnce(&RpcError) -> Response,
@@ -535,7 +535,7 @@ pub(super) fn not_allowed(
     response
 }
 
-/// Adds to a refusal that the rest of the body is not waited for.
+/// Notes in a refusal that the rest of the body is not awaited.
 pub(crate) fn closing(mut refusal: Response) -> Response {
     refusal
         .headers_mut()
@@ -543,7 +543,7 @@ pub(crate) fn closing(mut refusal: Response) -> Response {
     refusal
 }
 
-/// Closes the connection after a refusal whose body, or the rest of it, is not waited for.
+/// Closes the connection after a refusal if the rest of the body is not awaited.
 pub(super) fn close_if_unread(error: &RpcError, refusal: Response) -> Response {
     match error.status {
         401 | 403 | 408 | 413 | 415 => closing(refusal),
@@ -557,12 +557,12 @@ pub(crate) fn credential(headers: &HeaderMap) -> RequestCredential<'_> {
     RequestCredential::of_header(values.map(HeaderValue::as_bytes))
 }
 
-/// Returns `true` if the request comes with a token that is bound to a key.
+/// Returns `true` if the request has a token that is bound to a key.
 fn is_bound(headers: &HeaderMap) -> bool {
     matches!(credential(headers), RequestCredential::Bound(_))
 }
 
-/// Returns the one proof of a request.
+/// Returns the proof of a request, if there is exactly one.
 fn proof(headers: &HeaderMap) -> Option<&str> {
     let mut values = headers.get_all("dpop").iter();
     match (values.next(), values.next()) {
@@ -571,7 +571,7 @@ fn proof(headers: &HeaderMap) -> Option<&str> {
     }
 }
 
-/// Returns the password of `Authorization: Basic …`; the key itself says whose it is.
+/// Returns the password of `Authorization: Basic …`; the key alone identifies its holder.
 fn password(headers: &HeaderMap) -> Option<String> {
     let mut values = headers.get_all(AUTHORIZATION).iter();
     let (text, None) = (values.next()?.to_str().ok()?, values.next()) else {

@@ -1,5 +1,5 @@
-//! Streamable HTTP, both eras on one URL: `/mcp`, `/mcp/<contract>`, `/mcp/view/<view>`; the same lists in words: `/llms.txt`; plain HTTP:
-//! `/rest/<contract>/<tool>`; `/healthz`, `/readyz`.
+//! Streamable HTTP, both eras on one URL: `/mcp`, `/mcp/<contract>`, `/mcp/view/<view>`; the same lists as text: `/llms.txt`;
+//! plain HTTP: `/rest/<contract>/<tool>`; `/healthz`, `/readyz`.
 
 mod connect;
 pub(crate) mod connections;
@@ -52,7 +52,7 @@ use crate::{
 
 pub use self::rest::openapi_document;
 
-/// The head of the first request on a connection takes no longer to arrive.
+/// The time within which the head of the first request on a connection must arrive.
 const FIRST_HEAD_MAX: Duration = Duration::from_secs(10);
 
 /// The state that all connections share.
@@ -62,12 +62,12 @@ struct HttpServerState {
     sessions: SessionTable,
     calls: CancellationTable<(SessionId, Box<str>)>,
     subscriptions: StreamLimiter,
-    /// Calls that run without a reader of their messages: legacy ones outlive their connection.
+    /// Calls that run even if no client reads their messages: legacy calls outlive their connection.
     tasks: TaskTracker,
 }
 
-/// Serves until `shutdown`, then takes no more connections, ends the streams with their last message, and returns when
-/// every call that was accepted has been answered and every write has ended.
+/// Serves until `shutdown`, then accepts no more connections, ends the streams with their last message, and returns when every
+/// accepted call has been answered and every write has ended.
 pub async fn serve(
     gateway: Arc<ServingGateway>,
     listener: TcpListener,
@@ -112,7 +112,7 @@ pub async fn serve(
         move |request: hyper::Request<Incoming>| {
             let (server, routes) = (server.clone(), routes.clone());
             async move {
-                // Nearly all that is asked: no way through the routes for it.
+                // Nearly all requests are for these endpoints, so they bypass the router.
                 let mut response = match endpoint(request.uri().path()) {
                     Some(endpoint) => {
                         answer(&server, endpoint, request.map(axum::body::Body::new)).await
@@ -129,7 +129,7 @@ pub async fn serve(
     let shutdown = async {
         shutdown.await;
         gateway.readiness().end();
-        // A caller that is answered now could not poll a task later.
+        // A caller that gets a task now could not poll it later.
         gateway.tasks().keep_no_more();
         let drain_s = gateway.config().http.drain_s;
         if drain_s > 0 {
@@ -156,7 +156,7 @@ pub async fn serve(
     Ok(())
 }
 
-/// Returns the endpoint of MCP that a path names as it is written, without anything to decode. Some clients add a slash.
+/// Returns the MCP endpoint that an undecoded path names. Some clients add a slash.
 fn endpoint(path: &str) -> Option<CatalogueEndpoint> {
     let path = path.strip_suffix('/').unwrap_or(path);
     let below = path.strip_prefix("/mcp")?;
@@ -192,7 +192,7 @@ fn router(server: Arc<HttpServerState>) -> Router {
         ("/mcp/view/{view}", any(view)),
         ("/llms.txt", any(llms::all)),
         ("/mcp/{contract}/llms.txt", any(llms::contract)),
-        // This is the page of a contract with the name `view`: no view has this name.
+        // This is the page of a contract called `view`: no view has this name.
         ("/mcp/view/llms.txt", any(llms::contract_view)),
         ("/mcp/view/{view}/llms.txt", any(llms::view)),
         ("/rest/{contract}/openapi.json", any(rest::document)),
@@ -212,7 +212,7 @@ fn router(server: Arc<HttpServerState>) -> Router {
         .with_state(server)
 }
 
-/// Tells a load balancer whether to send calls here. Only the listener of admins names what is refused.
+/// Tells a load balancer whether to send calls here. Only the admin listener lists what is refused.
 async fn ready(State(server): State<Arc<HttpServerState>>) -> Response {
     match server.gateway.fault().await {
         None => "ready\n".into_response(),
@@ -220,7 +220,7 @@ async fn ready(State(server): State<Arc<HttpServerState>>) -> Response {
     }
 }
 
-/// Redirects to the page of a contract, whose links are relative to the slash. That page says whether the contract exists.
+/// Redirects to the page of a contract, whose links are relative to the slash. That page shows whether the contract exists.
 async fn with_slash(uri: Uri) -> Response {
     let query = uri
         .query()
@@ -229,7 +229,7 @@ async fn with_slash(uri: Uri) -> Response {
     Redirect::permanent(&format!("{}/{query}", uri.path())).into_response()
 }
 
-/// Leads to a page whose links are relative to its contract.
+/// Redirects to a page whose links are relative to its contract.
 async fn without_slash(uri: Uri) -> Response {
     let query = uri
         .query()
@@ -239,15 +239,14 @@ async fn without_slash(uri: Uri) -> Response {
     Redirect::permanent(&format!("{path}{query}")).into_response()
 }
 
-/// The paths where a client looks that wants to sign in by OAuth: below `/.well-known/`, at the root or after the
-/// endpoint.
+/// The paths where clients look for an OAuth sign-in: below `/.well-known/`, at the root or after the endpoint.
 const SIGN_IN: [&str; 3] = [
     "oauth-protected-resource",
     "oauth-authorization-server",
     "openid-configuration",
 ];
 
-/// Answers requests for unknown paths. A client that looks for a sign-in learns that a key is needed.
+/// Answers requests for unknown paths. A client that looks for a sign-in is told that a key is needed.
 async fn nothing(State(server): State<Arc<HttpServerState>>, request: Request) -> Response {
     let path = request.uri().path();
     let is_discovery = path.split_once("/.well-known/").is_some_and(|(_, rest)| {
@@ -275,7 +274,7 @@ async fn nothing(State(server): State<Arc<HttpServerState>>, request: Request) -
     no_sign_in(&server, &head, status)
 }
 
-/// Answers with the text by which the registry of ChatGPT's apps knows whose server this is.
+/// Answers with the text by which the registry of ChatGPT's apps verifies who owns this server.
 fn apps_challenge(server: &HttpServerState, request: Request) -> Response {
     let (head, _) = request.into_parts();
     match server.door.visit(&head, || head.uri.path().to_owned()) {
@@ -291,7 +290,7 @@ fn apps_challenge(server: &HttpServerState, request: Request) -> Response {
     }
 }
 
-/// Returns the endpoint whose metadata as a resource of OAuth is asked for. At the root it is that of all contracts.
+/// Returns the endpoint whose OAuth resource metadata is requested. At the root, it is the endpoint of all contracts.
 fn described_endpoint(config: &GatewayConfig, path: &str) -> Option<CatalogueEndpoint> {
     let rest = path.strip_prefix(METADATA)?;
     if matches!(rest, "" | "/") {
@@ -300,7 +299,7 @@ fn described_endpoint(config: &GatewayConfig, path: &str) -> Option<CatalogueEnd
     endpoint(below_prefix(config, rest))
 }
 
-/// Answers a client that looks for a sign-in where Weir has none.
+/// Answers a client that looks for a sign-in if Weir has none.
 fn no_sign_in(server: &HttpServerState, head: &Parts, status: u16) -> Response {
     let visit = match server.door.visit(head, || head.uri.path().to_owned()) {
         Ok(visit) => visit,
@@ -314,7 +313,7 @@ fn no_sign_in(server: &HttpServerState, head: &Parts, status: u16) -> Response {
     response
 }
 
-/// Answers a request at a path of nothing. Clients show the message if the answer is one to their request.
+/// Answers a request for an unknown path. Clients show the message only if it answers their JSON-RPC request.
 async fn nothing_there(request: Request) -> Response {
     let path: String = request.uri().path().chars().take(64).collect();
     let (head, body) = request.into_parts();
@@ -347,7 +346,7 @@ async fn view(
     answer(&server, CatalogueEndpoint::View(view.into()), request).await
 }
 
-/// Answers a request to an endpoint of MCP.
+/// Answers a request to an MCP endpoint.
 async fn answer(
     server: &Arc<HttpServerState>,
     endpoint: CatalogueEndpoint,
@@ -369,7 +368,7 @@ async fn answer(
     response
 }
 
-/// An endpoint of MCP at the door.
+/// An MCP endpoint as a surface of the door.
 struct McpEndpoint<'e>(&'e CatalogueEndpoint);
 
 impl DoorSurface for McpEndpoint<'_> {
@@ -398,8 +397,8 @@ impl DoorSurface for McpEndpoint<'_> {
     }
 }
 
-/// Gives a header map back: hyper reads a connection's next request into the map of this answer's headers, so that
-/// should be one that has the room.
+/// Gives a header map back: hyper reads a connection's next request into the map of this answer's headers, which should therefore
+/// have capacity.
 fn give_back(mut asked: HeaderMap, answered: &mut HeaderMap) {
     asked.clear();
     asked.extend(answered.drain());
@@ -469,7 +468,7 @@ async fn one(
         }
         RpcMessage::Notification { method, params } => {
             match params.claim_modern() || names_modern(headers) {
-                // Core defines none over HTTP: closing the response is how a modern client cancels.
+                // The core protocol defines none over HTTP: a modern client cancels by closing the response.
                 true => reply::accepted(),
                 false => legacy::notification(server, &scope, headers, &method, params).await,
             }

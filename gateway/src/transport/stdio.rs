@@ -1,4 +1,4 @@
-//! Speaks over stdio: one message per line, both eras by message, answers in the order they are ready.
+//! MCP over stdio: one message per line, the era chosen by each message, answers in the order in which they are ready.
 
 mod heard;
 mod lines;
@@ -42,18 +42,18 @@ use crate::{
     },
 };
 
-/// Requests that run at once, open subscriptions among them.
+/// The number of concurrent requests, including open subscriptions.
 const RUNNING_MAX: usize = 2048;
-/// Answers waiting for a slow reader; beyond it nothing more is read.
+/// The number of answers that may wait for a slow reader; beyond it, no further input is read.
 const WAITING_MAX: usize = 64;
-/// The time for calls to finish after the end of input; a client that launched us kills us after two seconds.
+/// The time for calls to finish after the end of input; clients kill a process that they launched after two seconds.
 const GRACE: Duration = Duration::from_millis(1500);
-/// The time after that for writing the rest.
+/// The time after that for writing the remaining answers.
 const FLUSH_MAX: Duration = Duration::from_millis(500);
 
-/// Serves until the end of `stdin` or `shutdown`. Calls in flight then have a moment to finish and are cancelled after it;
-/// writes that have reached a source run to their end. `key` is the key of these messages, and is looked up anew for each.
-/// `endpoint` is the endpoint that they ask.
+/// Serves until the end of `stdin` or `shutdown`. Calls in flight then have a moment to finish before they are cancelled; writes
+/// that have reached a source run to their end. `key` is the key of these messages, and is looked up for each one. `endpoint` is
+/// the endpoint that they use.
 pub async fn serve(
     gateway: Arc<ServingGateway>,
     key: Option<String>,
@@ -107,7 +107,7 @@ pub async fn serve(
             Ok(None) => break Ok(()),
             Err(error) => break Err(error),
         };
-        // An answer waits for a client that does not read, and the end does not.
+        // An answer waits for a client that does not read, but the end of the process does not.
         tokio::select! {
             biased;
             () = gone.cancelled() => break Ok(()),
@@ -166,7 +166,7 @@ struct StdioConnection {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum WatchPhase {
     No,
-    /// The client gets them from its `initialize` on, once that is answered.
+    /// The client gets them once its `initialize` has been answered.
     Due,
     Yes,
 }
@@ -241,8 +241,7 @@ impl StdioConnection {
         methods::answer(&self.scope, &self.subscriptions, request)
     }
 
-    /// Returns the caller as the key is now: it may have been revoked since the last message.
-    /// Takes from the agent's rate where nodes count it together, which may have to be asked for.
+    /// Charges a message to the agent's rate. Where nodes count it together, this may have to wait for a share of the rate.
     async fn charge(&mut self) {
         if let Ok(caller) = self.caller() {
             let buckets = self.scope.gateway.buckets();
@@ -251,6 +250,7 @@ impl StdioConnection {
         }
     }
 
+    /// Returns the caller of the current key, which may have been revoked since the last message.
     fn caller(&self) -> Result<CallerIdentity, RpcError> {
         if self.scope.gateway.readiness().is_stale() {
             return Err(RpcError::no_room(503, super::STALE));
@@ -263,14 +263,14 @@ impl StdioConnection {
         resolved.map_err(RpcError::from)
     }
 
-    /// Takes a client's answer to a question of one of its calls.
+    /// Passes on a client's answer to a question of one of its calls.
     fn answered(&self, response: &RpcResponse<'_>) {
         if let Some(client) = &self.scope.client {
             client.answered(response);
         }
     }
 
-    /// `notifications/cancelled` is of both eras here: it ends calls and subscriptions.
+    /// `notifications/cancelled` belongs to both eras here: it ends calls and subscriptions.
     fn notice(&self, method: &str, params: GivenParams<'_>) {
         if let LegacyNotification::Cancelled(request) = LegacyNotification::read(method, params) {
             self.calls.cancel(&request);
@@ -407,7 +407,7 @@ impl StdioConnection {
     }
 
     async fn send(&self, message: Vec<u8>) {
-        // If the client no longer reads, `gone` informs everyone.
+        // A failed send is ignored: `gone` reports that the client no longer reads.
         let _ = self.out.send(message).await;
     }
 

@@ -1,7 +1,7 @@
 //! Decides which browsers' requests are accepted: Host and Origin, on by default, and CORS for allowed origins.
 //!
-//! A browser sends both headers whether a page wants it or not; a page that made its own name resolve to loopback (DNS
-//! rebinding) is found out by them. Loopback names are accepted on any port, everything else must be configured.
+//! A browser sends both headers whether a page wants it or not; they expose a page that made its own name resolve to loopback
+//! (DNS rebinding). Loopback names are accepted on any port; everything else must be configured.
 
 use std::{
     net::{IpAddr, SocketAddr},
@@ -40,7 +40,7 @@ pub(super) struct RefusedHeader {
     pub error: RpcError,
 }
 
-/// The rules of the configuration in effect: made anew when that has changed.
+/// The rules of the configuration in effect: rebuilt when that has changed.
 pub(super) struct CurrentAccess {
     gateway: Arc<ServingGateway>,
     local: SocketAddr,
@@ -64,7 +64,7 @@ impl CurrentAccess {
         })
     }
 
-    /// Returns the Origin, if there is one and it may call.
+    /// Returns the Origin, if there is one and it is allowed.
     pub(super) fn check<'h>(
         &self,
         uri: &Uri,
@@ -74,7 +74,7 @@ impl CurrentAccess {
         self.made.load().1.check(uri, headers)
     }
 
-    /// Checks the Host alone, where a page of any origin may read the answer.
+    /// Checks only the Host, where a page of any origin may read the answer.
     pub(super) fn check_hosts(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), RefusedHeader> {
         self.take_over();
         let checked = self.made.load().1.check_hosts(uri, headers);
@@ -88,7 +88,7 @@ impl CurrentAccess {
         self.local
     }
 
-    /// Makes the rules of the configuration in effect. One is taken over only when they can be made of it.
+    /// Makes the rules of the configuration in effect. A configuration is applied only if its rules can be made.
     fn take_over(&self) {
         let config = self.gateway.config();
         if !Arc::ptr_eq(&self.made.load().0, &config)
@@ -130,7 +130,7 @@ impl AccessCheck {
         let host = single(headers, header::HOST)?
             .ok_or_else(|| RpcError::refused(400, "the Host header is missing"))?;
         self.check_host(host.to_str().unwrap_or_default())?;
-        // A request that names its authority in the target is for that one, whatever Host says.
+        // If the request target names an authority, it applies whatever Host contains.
         match uri.authority() {
             Some(authority) => self.check_host(authority.as_str()),
             None => Ok(()),
@@ -204,7 +204,7 @@ impl AccessCheck {
     }
 }
 
-/// Answers what a browser asks before it sends the request itself.
+/// Answers the preflight request of a browser.
 pub(super) fn preflight(request: &HeaderMap, from_allowed_origin: bool) -> Response {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::NO_CONTENT;
@@ -231,7 +231,7 @@ pub(super) fn preflight(request: &HeaderMap, from_allowed_origin: bool) -> Respo
     response
 }
 
-/// Lets a page of that origin read the answer.
+/// Allows a page of that origin to read the answer.
 pub(super) fn expose(response: &mut HeaderMap, origin: &HeaderValue) {
     response.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
     response.insert(header::VARY, HeaderValue::from_static("Origin"));
@@ -241,7 +241,7 @@ pub(super) fn expose(response: &mut HeaderMap, origin: &HeaderValue) {
     );
 }
 
-/// Returns `true` if the request is for this machine by a name of loopback.
+/// Returns `true` if the request names this machine by a loopback name.
 pub(in crate::transport) fn is_own(headers: &HeaderMap) -> bool {
     let host = headers
         .get(header::HOST)
@@ -249,7 +249,7 @@ pub(in crate::transport) fn is_own(headers: &HeaderMap) -> bool {
     host.is_some_and(|authority| authority.host.is_loopback())
 }
 
-/// Returns the name of loopback and the port that the request is for, if it is this listener's port.
+/// Returns the loopback name and the port of the request, if it is this listener's port.
 pub(super) fn own_authority(headers: &HeaderMap, local: SocketAddr) -> Option<String> {
     let host = headers.get(header::HOST)?.to_str().ok()?;
     let authority = HostAuthority::parse(host)?;
@@ -257,7 +257,7 @@ pub(super) fn own_authority(headers: &HeaderMap, local: SocketAddr) -> Option<St
     is_own.then(|| host.to_ascii_lowercase())
 }
 
-/// Returns `true` if the request is for an address, and comes from no page of another one.
+/// Returns `true` if the request is for an address, and does not come from a page of another one.
 pub(crate) fn is_by_address(headers: &HeaderMap) -> bool {
     let host = headers
         .get(header::HOST)

@@ -1,4 +1,4 @@
-//! The bytes of answers: counted until their clients have taken them, and given to the connection in pieces.
+//! The bytes of answers: counted until clients have read them, and passed to the connection in pieces.
 
 use std::{
     pin::Pin,
@@ -16,17 +16,17 @@ use crate::{
     transport::http::connections::ClientConnection,
 };
 
-/// The bytes that the connection gets at once. Otherwise the system takes megabytes of an answer in one call, and the thread
-/// serves no other meanwhile.
+/// The bytes that the connection gets at once. Otherwise one system call would take megabytes of an answer, and the thread would
+/// serve nothing else meanwhile.
 const PIECE_BYTES: usize = 64 << 10;
-/// What each further piece takes from a task's cooperative budget, which is 128 operations.
+/// The cost of each further piece, out of a task's cooperative budget of 128 operations.
 const PIECE_OPERATIONS: usize = 32;
 
-/// The body of an answer that is large, or whose size is not known. The connection frees what the body gave it at once when the
-/// system has taken all of that for the client.
+/// The body of an answer that is large, or whose size is unknown. The connection frees a piece as soon as the system has taken
+/// all of it for the client.
 pub(super) struct CountedBody {
     pub body: Body,
-    /// What the body gave already, and the connection has not got.
+    /// Bytes that the body has produced, but that the connection has not yet received.
     pub rest: Bytes,
     pub budget: Arc<ByteBudget>,
     pub holder: BytesHolder,

@@ -1,4 +1,4 @@
-//! The body of a POST: of the right type, whole, and within its bound.
+//! The body of a POST: of the right type, complete, and within its bound.
 
 use std::{sync::LazyLock, time::Duration};
 
@@ -23,19 +23,19 @@ pub(crate) const COMPRESSED: &str = "the body must not be compressed (Content-En
 /// The bounds on a body before its caller is known: only this much of it is read, within a short time.
 const UNKNOWN_CALLER_BYTES_MAX: usize = 64 << 10;
 const UNKNOWN_CALLER_ARRIVAL_MAX: Duration = Duration::from_millis(250);
-/// The bounds on a body of a caller that asks too often, which is read for its id alone.
+/// The bounds on the body of a caller over its rate, which is read only for its id.
 const OVER_RATE_BYTES_MAX: usize = 64 << 10;
 const OVER_RATE_ARRIVAL_MAX: Duration = Duration::from_secs(1);
-/// A body takes no longer to arrive.
+/// The time within which a body must arrive.
 const ARRIVAL_MAX: Duration = Duration::from_secs(30);
 
-/// For pieces of large bodies.
+/// Turns for reading pieces of large bodies.
 static TURNS: LazyLock<Semaphore> = LazyLock::new(weir_admission::long_work_turns);
 
-/// The refused bodies that are read on at once. What clients have sent of others is the kernel's to hold, which slows all
-/// connections down where that is much: they are closed.
+/// The number of refused bodies that are drained concurrently. The kernel would have to hold the bytes of any others, which slows
+/// all connections down if there are many: those connections are closed.
 static DRAINS: Semaphore = Semaphore::const_new(16);
-/// The pace at which these are read, all of them together: a pause after so many bytes.
+/// The pace at which all of these are read together: a pause after this many bytes.
 const DRAINED_BYTES: usize = 256 << 10;
 const DRAIN_PAUSE: Duration = Duration::from_millis(4);
 static PAUSES: Semaphore = Semaphore::const_new(1);
@@ -44,7 +44,7 @@ static PAUSES: Semaphore = Semaphore::const_new(1);
 pub(super) struct BodyAllowance<'a> {
     pub charge: RateCharge,
     pub bytes_max: usize,
-    /// Begins the count of a body. Most are not counted.
+    /// Starts counting a body. Most bodies are not counted.
     pub count: &'a (dyn Fn() -> HeldBytes + Sync),
 }
 
@@ -53,11 +53,11 @@ struct BodyReading<'a> {
     body: Body,
     bytes_max: usize,
     count: &'a (dyn Fn() -> HeldBytes + Sync),
-    /// The length that the body is said to have.
+    /// The declared length of the body.
     declared: usize,
-    /// The first piece, which is nearly always all.
+    /// The first piece, which is nearly always the whole body.
     first: Bytes,
-    /// All pieces, if there are more.
+    /// All pieces, if there is more than one.
     whole: Vec<u8>,
     held: Option<HeldBytes>,
 }
@@ -69,7 +69,7 @@ enum UnreadBody {
     NoRoom(BudgetFull),
 }
 
-/// Why a body is not taken, and what was read of it for the id of its request.
+/// Why a body is refused, and what was read of it to find the id of its request.
 pub(in crate::transport) struct RefusedBody {
     pub(in crate::transport) error: RpcError,
     pub(in crate::transport) read: Option<Bytes>,
@@ -81,8 +81,8 @@ impl From<RpcError> for RefusedBody {
     }
 }
 
-/// Reads a body. Its bytes count against the budget until they are dropped. One of another type than JSON is refused, and read
-/// only if it is small and comes soon.
+/// Reads a body. Its bytes count against the budget until they are dropped. A body that is not JSON is refused, and read only if
+/// it is small and arrives soon.
 pub(super) async fn read(
     headers: &HeaderMap,
     body: Body,
@@ -108,7 +108,7 @@ pub(super) async fn read(
         drain(body, bytes_max).await;
         return Err(too_large().into());
     }
-    // One that cannot be held to its end is not begun.
+    // A body that cannot be held completely is not started.
     let length = declared.unwrap_or(0) as usize;
     if length > UNCOUNTED_MAX_BYTES
         && let Err(full) = (allowance.count)().has_room(length)
@@ -117,7 +117,7 @@ pub(super) async fn read(
         return Err(no_room(full).into());
     }
     let mut reading = BodyReading::new(body, length, allowance);
-    // Nearly every body came together with its head: no timer for it.
+    // Nearly every body arrives together with its head, and needs no timer.
     let read = match poll_immediate(reading.run(UNCOUNTED_MAX_BYTES)).await {
         Some(read) => Ok(read),
         None => {
@@ -135,7 +135,7 @@ pub(super) async fn read(
             Err(RpcError::invalid_request("the body broke off").into())
         }
         Ok(Err(UnreadBody::NoRoom(full))) => {
-            // A client that still sends would see a broken connection, and not the answer.
+            // A client that is still sending would see a broken connection instead of the answer.
             drain(reading.into_rest(), bytes_max).await;
             Err(no_room(full).into())
         }
@@ -160,8 +160,8 @@ impl<'a> BodyReading<'a> {
         }
     }
 
-    /// Reads on to the end. Nothing is lost if this is dropped before. The body is counted once it has more bytes than
-    /// `uncounted_max`.
+    /// Reads to the end. Nothing is lost if this future is dropped earlier. The body is counted once it has more than
+    /// `uncounted_max` bytes.
     async fn run(&mut self, uncounted_max: usize) -> Result<(), UnreadBody> {
         self.count(uncounted_max)?;
         while let Some(frame) = self.next_frame().await {
@@ -176,7 +176,7 @@ impl<'a> BodyReading<'a> {
             if self.length() == 0 {
                 self.first = piece;
             } else {
-                // A piece may hold on to more memory than its own: several are copied.
+                // A piece may keep more memory alive than its own bytes, so several are copied into one buffer.
                 if self.whole.is_empty() {
                     self.whole.reserve_exact(self.declared);
                 }
@@ -209,7 +209,7 @@ impl<'a> BodyReading<'a> {
         held.grow(length - held.bytes()).map_err(UnreadBody::NoRoom)
     }
 
-    /// Returns the body, which is counted as long as it is there.
+    /// Returns the body, which is counted as long as it exists.
     fn into_bytes(self) -> Bytes {
         let bytes = match self.whole.is_empty() {
             true => self.first,
@@ -221,7 +221,7 @@ impl<'a> BodyReading<'a> {
         }
     }
 
-    /// Returns the unread part, and forgets the rest.
+    /// Returns the unread part, and drops the rest.
     fn into_rest(self) -> Body {
         self.body
     }
@@ -248,7 +248,7 @@ fn declared(headers: &HeaderMap) -> Option<u64> {
         .and_then(|length| length.to_str().ok()?.parse().ok())
 }
 
-/// Reads the body of a refused request, for its id: within narrow bounds, or not at all.
+/// Reads the body of a refused request to find its id: within narrow bounds, or not at all.
 pub(in crate::transport) async fn read_of_unknown_caller(
     headers: &HeaderMap,
     body: Body,
@@ -258,7 +258,7 @@ pub(in crate::transport) async fn read_of_unknown_caller(
     read_small(Some(declared), body, bytes_max, arrival_max).await
 }
 
-/// Reads a body that is small and comes soon; nothing of one that is known to be larger.
+/// Reads a body that is small and arrives soon; reads nothing if it is known to be larger.
 async fn read_small(
     declared: Option<u64>,
     body: Body,
@@ -279,20 +279,20 @@ async fn next_in_turn<B: HttpBody + Unpin>(
     body: &mut B,
 ) -> Option<Result<Frame<B::Data>, B::Error>> {
     let turn = TURNS.acquire().await;
-    // The connection reads what has arrived after the first look.
+    // After the first poll, the connection reads what has arrived.
     for _ in 0..2 {
         if let Some(frame) = poll_immediate(body.frame()).await {
             return frame;
         }
         task::yield_now().await;
     }
-    // The others do not wait for a client that sends slowly.
+    // Other bodies do not wait for a client that sends slowly.
     drop(turn);
     body.frame().await
 }
 
-/// Reads on for a moment: a client that is still sending would see a reset connection instead of the answer. So many refused
-/// bodies are read at once, and at such a pace, that a caller which sends many of them takes little from the calls of others.
+/// Reads the rest for a moment: a client that is still sending would see a reset connection instead of the answer. The number of
+/// such bodies and their pace are bounded, so that a caller which sends many of them takes little from the calls of others.
 async fn drain(body: Body, bytes_max: usize) {
     let Ok(_drain) = DRAINS.try_acquire() else {
         return;
@@ -330,7 +330,7 @@ fn content_type(headers: &HeaderMap) -> Result<(), RpcError> {
     }
 }
 
-/// Returns `true` if the body is another one than it seems. None is unpacked.
+/// Returns `true` if the body is compressed. Bodies are never decompressed.
 pub(crate) fn is_compressed(headers: &HeaderMap) -> bool {
     let mut encodings = headers.get_all(header::CONTENT_ENCODING).iter();
     encodings.any(|value| value != "identity")

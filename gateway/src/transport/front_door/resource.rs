@@ -17,15 +17,15 @@ use crate::{
     methods::CatalogueEndpoint,
 };
 
-/// The path of the metadata, which the path of the endpoint follows.
+/// The path prefix of the metadata, followed by the path of the endpoint.
 pub(in crate::transport) const METADATA: &str = "/.well-known/oauth-protected-resource";
-/// The scope of everything that only reads.
+/// The scope for everything that only reads.
 const READ_SCOPE: &str = "tools";
 
 /// The accepted signature algorithms for proofs of tokens that are bound to a key.
 const PROOF_ALGORITHMS: &str = "ES256 EdDSA RS256 PS256";
 
-/// The schemes that a refusal asks for.
+/// The authentication schemes that a refusal offers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ChallengeScheme {
     Bearer,
@@ -33,11 +33,11 @@ pub(super) enum ChallengeScheme {
     Dpop,
 }
 
-/// Put into an answer where a call needs the scope of writes: the door adds what to ask the issuer for.
+/// Marks an answer to a call that needs the scope for writing: the door adds what to request from the issuer.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::transport) struct ScopeNeeded;
 
-/// Returns the endpoint as clients of this request name it: below `public_url`, or at the address that it came to.
+/// Returns the endpoint as clients of this request name it: below `public_url`, or at the address to which the request was sent.
 pub(super) fn resource(
     config: &GatewayConfig,
     local: SocketAddr,
@@ -57,26 +57,26 @@ pub(super) fn resource(
     }
 }
 
-/// Returns the URL that all endpoints begin with. Some configurations have the endpoint in it, others do not.
+/// Returns the URL with which all endpoints begin. Some configurations include the endpoint in it, others do not.
 pub(super) fn public_base(url: &str) -> &str {
     let url = url.trim_end_matches('/');
     url.strip_suffix("/mcp").unwrap_or(url)
 }
 
-/// Returns the path that the public URL has before that of an endpoint.
+/// Returns the part of the public URL's path that precedes the endpoint.
 fn public_prefix(config: &GatewayConfig) -> &str {
     let base = config.http.public_url.as_deref().map_or("", public_base);
     split(base).1
 }
 
-/// Returns the path that the listener serves. A proxy may pass on what the public URL has before it.
+/// Returns the path that the listener serves. A proxy may pass on the prefix of the public URL.
 pub(in crate::transport) fn below_prefix<'p>(config: &GatewayConfig, path: &'p str) -> &'p str {
     let below = path.strip_prefix(public_prefix(config));
     let below = below.filter(|rest| rest.is_empty() || rest.starts_with('/'));
     below.unwrap_or(path)
 }
 
-/// Returns the metadata of an endpoint. It is the same whether there is such an endpoint or not.
+/// Returns the metadata of an endpoint. It is the same whether or not the endpoint exists.
 pub(super) fn metadata(resource: &TokenResource, tokens: &TokenVerifier) -> Response {
     let issuers: Vec<_> = tokens.issuers().collect();
     let metadata = json!({
@@ -144,7 +144,7 @@ pub(super) fn challenge(
     let algorithms = format!("DPoP algs=\"{PROOF_ALGORITHMS}\"");
     let challenges = match scheme {
         ChallengeScheme::Bearer => vec![format!("Bearer {challenge}")],
-        // Some clients read the first one alone.
+        // Some clients read only the first challenge.
         ChallengeScheme::Either => vec![format!("Bearer {challenge}"), algorithms],
         ChallengeScheme::Dpop => vec![format!("{algorithms}, {challenge}")],
     };
@@ -158,7 +158,7 @@ fn error_code(refused: AuthenticationError) -> &'static str {
     }
 }
 
-/// Asks for the scope that a call needs, with all that the token should have then.
+/// Asks for the scope that a call needs, together with all scopes that the new token should have.
 pub(super) fn ask_for_scope(response: &mut Response, resource: &TokenResource, is_bound: bool) {
     let scheme = match is_bound {
         true => format!("DPoP algs=\"{PROOF_ALGORITHMS}\","),
@@ -187,7 +187,7 @@ fn insert(headers: &mut HeaderMap, challenges: &[String]) {
     }
 }
 
-/// Returns where the metadata is: between the host of the resource and its path.
+/// Returns the URL of the metadata, whose path is inserted between the host of the resource and its path.
 fn metadata_url(resource: &TokenResource) -> String {
     let (origin, prefix) = split(&resource.base);
     format!("{origin}{METADATA}{prefix}{}", resource.path)

@@ -1,5 +1,5 @@
 //! Links by which people connect their accounts at other servers: the page that a link opens, the sign-in at the issuer, and
-//! the way back. Nothing here needs a key: a link is for one caller, and opens once.
+//! the way back. No key is required here: a link is for one caller, and opens once.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::{
     pages::{self, NoticePage},
 };
 
-/// The name of the cookie by which the browser is known that began a sign-in.
+/// The name of the cookie that identifies the browser that began a sign-in.
 const COOKIE: &str = "weir-connect";
 const COOKIE_SECONDS: u32 = 600;
 
@@ -31,7 +31,7 @@ pub(super) fn router() -> Router<Arc<HttpServerState>> {
         .route(&below(&format!("/{CLIENT_DOCUMENT}")), get(describe))
 }
 
-/// A request for a link: its Host and Origin are checked, and its server has accounts.
+/// A request for a link: its Host and Origin have been checked, and its server has accounts.
 struct LinkRequest {
     head: Parts,
     /// The server's name.
@@ -44,7 +44,7 @@ struct LinkRequest {
 impl FromRequest<Arc<HttpServerState>> for LinkRequest {
     type Rejection = Response;
 
-    /// A name that is not there and one without accounts look alike.
+    /// An unknown name and a server without accounts get the same answer.
     async fn from_request(
         request: Request,
         server: &Arc<HttpServerState>,
@@ -74,7 +74,7 @@ impl FromRequest<Arc<HttpServerState>> for LinkRequest {
     }
 }
 
-/// Shows what the link is for. It is not used up: programs that look at links in advance change nothing.
+/// Shows what the link is for, without using it up: programs that open links in advance change nothing.
 async fn show(link: LinkRequest) -> Response {
     let ticket = parameter(&link.head, "ticket").unwrap_or_default();
     match link.accounts.ticket(&link.name, &ticket).await {
@@ -97,7 +97,7 @@ async fn show(link: LinkRequest) -> Response {
     }
 }
 
-/// Uses the link up, and sends the browser to the issuer.
+/// Uses up the link, and sends the browser to the issuer.
 async fn begin(link: LinkRequest) -> Response {
     let LinkRequest {
         head,
@@ -124,7 +124,7 @@ async fn begin(link: LinkRequest) -> Response {
     guarded((StatusCode::SEE_OTHER, headers).into_response())
 }
 
-/// Ends the sign-in that the browser comes back from.
+/// Ends the sign-in from which the browser returns.
 async fn end(link: LinkRequest) -> Response {
     let LinkRequest {
         head,
@@ -153,7 +153,7 @@ async fn end(link: LinkRequest) -> Response {
     }
 }
 
-/// Describes the gateway as a client, for issuers that know clients by such a document.
+/// Describes the gateway as a client, for issuers that identify clients by such a document.
 async fn describe(link: LinkRequest) -> Response {
     let LinkRequest { name, base, .. } = link;
     let id = format!("{base}{CONNECT}/{name}/{CLIENT_DOCUMENT}");
@@ -199,7 +199,7 @@ fn page(status: StatusCode, title: &str, lines: &[String], button: Option<&str>)
     guarded((status, html, pages::notice(&notice)).into_response())
 }
 
-/// Keeps the contents of the address from caches, other sites and frames.
+/// Keeps the page and its address from caches, other sites and frames.
 fn guarded(mut response: Response) -> Response {
     let headers = response.headers_mut();
     for (name, value) in [
@@ -213,7 +213,7 @@ fn guarded(mut response: Response) -> Response {
     response
 }
 
-/// Returns the host of a server, as people are shown it.
+/// Returns the host of a server, in the form shown to people.
 fn place(server: &OauthServer) -> String {
     let url = url::Url::parse(&server.url).ok();
     let host = url.as_ref().and_then(url::Url::host_str);

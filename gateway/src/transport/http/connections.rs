@@ -34,23 +34,22 @@ use self::{
 };
 use crate::telemetry::{GatewayMetrics, metrics::LossReason};
 
-/// The bound on the head of a request, and on the bytes that are read ahead on a connection.
+/// The bound on the head of a request, and on the bytes that a connection reads ahead.
 const HEAD_MAX_BYTES: usize = 64 << 10;
-/// A kept connection is idle no longer, and the head of a further request takes no longer to arrive.
+/// The longest idle time of a kept-alive connection, and the time within which the head of a further request must arrive.
 const IDLE_MAX: Duration = Duration::from_secs(60);
-/// The time after which a client that takes nothing of an answer loses the connection, which holds the answer and a
-/// place.
+/// The time after which a client that does not read an answer loses its connection, which holds the answer and a place.
 #[cfg(target_os = "linux")]
 const UNREAD_MAX: Duration = Duration::from_secs(60);
-/// The time for which a client that reads no answer holds up the end of the process.
+/// How long a client that does not read its answer may delay the end of the process.
 const DRAIN_MAX: Duration = Duration::from_secs(60);
 /// The shortest time between two log lines about lost connections.
 const LOG_INTERVAL: Duration = Duration::from_secs(1);
-/// The pause after a connection that could not be accepted.
+/// The pause after a failed accept.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
 
 tokio::task_local! {
-    /// The connection that a task serves. It is asked for rarely, so no request carries it.
+    /// The connection that a task serves. It is rarely needed, so requests do not carry it.
     static CONNECTION: ClientConnection;
 }
 
@@ -61,11 +60,11 @@ pub(crate) struct ListenerBounds {
     pub connections_max: usize,
     /// Connections from one address on which no caller was identified.
     pub address_connections_max: usize,
-    /// The time in which the head of the first request arrives.
+    /// The time within which the head of the first request must arrive.
     pub first_head_max: Duration,
 }
 
-/// A connection that is served.
+/// A connection that is being served.
 #[derive(Clone)]
 pub(crate) struct ClientConnection(Arc<ConnectionSeat>);
 
@@ -75,13 +74,13 @@ impl ClientConnection {
         CONNECTION.try_with(Self::clone).ok()
     }
 
-    /// Closes the connection, whatever it does.
+    /// Closes the connection, whatever it is doing.
     pub(crate) fn close(&self) {
         self.0.close();
     }
 }
 
-/// While it is there, the connection waits for its client and may give way.
+/// While this exists, the connection waits for its client and may give way.
 pub(crate) struct WaitingConnection(Option<ClientConnection>);
 
 /// Notes that the connection whose request is being answered waits for the rest of a body.
@@ -101,7 +100,7 @@ impl Drop for WaitingConnection {
     }
 }
 
-/// Returns the address at the other end of the present request's connection.
+/// Returns the peer address of the current request's connection.
 pub(crate) fn peer() -> Option<SocketAddr> {
     CONNECTION.try_with(|connection| connection.0.peer).ok()
 }
@@ -116,7 +115,7 @@ pub(crate) fn set_yielding(is_yielding: bool) {
     let _ = CONNECTION.try_with(|connection| connection.0.set_yielding(is_yielding)); // as above
 }
 
-/// Runs work that a request hands to a task of its own as work of its connection.
+/// Runs work that a request moved to a separate task as work of its connection.
 pub(crate) async fn within<T>(
     connection: Option<ClientConnection>,
     work: impl Future<Output = T>,
@@ -184,7 +183,7 @@ pub(crate) async fn serve(
                 });
             }
             Err(error) => {
-                // There are no file handles left, or the connection was gone already.
+                // There are no file handles left, or the connection was already closed.
                 let why = format!("connections could not be accepted: {error}");
                 losses.note(LossReason::NotAccepted, 1, &why);
                 tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -214,7 +213,7 @@ async fn connection(
 ) {
     // Answers are sent at once instead of being collected (TCP_NODELAY).
     let _ = stream.set_nodelay(true);
-    // The kernel's own clock: nothing is asked of it for a request.
+    // The kernel runs this timer: it costs nothing per request.
     #[cfg(target_os = "linux")]
     let _ = rustix::net::sockopt::set_tcp_user_timeout(&stream, UNREAD_MAX.as_millis() as u32);
     let connection = http1::Builder::new()
@@ -233,7 +232,7 @@ async fn connection(
             if seat.may_leave() {
                 return;
             }
-            // The request that came at the same moment is the last one.
+            // A request that arrived at the same moment is the last one.
             connection.as_mut().graceful_shutdown();
         }
         () = ending.cancelled() => connection.as_mut().graceful_shutdown(),
@@ -285,9 +284,9 @@ impl<'m> LossLog<'m> {
 /// The timer of the runtime that all waits of a connection share.
 type HeadClock = Arc<Mutex<Pin<Box<tokio::time::Sleep>>>>;
 
-/// The time that the head of a request may take. hyper sets a timer anew for each request and drops it when the head is
-/// there: the waits of one connection, which follow one another, are all one timer of the runtime, which is moved only when
-/// it rings. It knows when the connection waits for a head.
+/// The time limit for the head of a request. hyper creates a timer for each request and drops it when the head has arrived. The
+/// successive waits of one connection share one timer of the runtime, which is moved only when it fires. It also records when the
+/// connection waits for a head.
 struct HeadTimer {
     seat: Arc<ConnectionSeat>,
     clock: HeadClock,
@@ -345,7 +344,7 @@ impl Future for HeadDeadline {
             if clock.deadline() >= deadline {
                 return Poll::Ready(());
             }
-            // The clock rang for an earlier request.
+            // The timer fired for an earlier request.
             clock.as_mut().reset(deadline);
         }
     }

@@ -1,4 +1,4 @@
-//! Hands messages about sessions and tasks of another node to that node, and takes those that others hand to this one.
+//! Hands messages about sessions and tasks of another node to that node, and receives those that other nodes hand to this one.
 
 use std::sync::{Arc, Weak};
 
@@ -10,8 +10,8 @@ use crate::{
     wire::{RpcError, RpcResponse},
 };
 
-/// Hands a message of a caller on to all nodes. It takes from the caller's rate, since it costs all of them something. Without
-/// other nodes nothing happens.
+/// Hands a message of a caller on to all nodes. It is charged to the caller's rate, since it costs every node something. Without
+/// other nodes, nothing happens.
 pub(super) async fn hand_on(
     server: &HttpServerState,
     scope: &RequestScope,
@@ -28,7 +28,7 @@ pub(super) async fn hand_on(
     Ok(())
 }
 
-/// Takes an answer to the call that asked. Where none of this process did, another node may have.
+/// Gives an answer to the call that asked. If no call of this process did, one at another node may have.
 pub(super) async fn take_answer(
     server: &HttpServerState,
     scope: &RequestScope,
@@ -49,7 +49,7 @@ pub(super) async fn take_answer(
     .await
 }
 
-/// Takes what other nodes hand on, as long as the server is there.
+/// Receives what other nodes hand on, as long as the server exists.
 pub(super) fn take_from_nodes(server: &Arc<HttpServerState>) {
     let listening: Weak<HttpServerState> = Arc::downgrade(server);
     if let Some(messages) = server.gateway.node_messages() {

@@ -75,7 +75,7 @@ pub(super) async fn tool(
     plain::FORMS.answer(&server, &name, request, enter).await
 }
 
-/// Answers with a file of the form.
+/// Serves a file of the form.
 pub(super) async fn asset(
     State(server): State<Arc<HttpServerState>>,
     Path(name): Path<String>,

@@ -1,6 +1,6 @@
-//! Legacy requests over HTTP: with a session or without, alone or (2025-03-26) in a batch.
+//! Legacy requests over HTTP: with or without a session, singly or (2025-03-26) in a batch.
 //!
-//! A disconnect cancels nothing here: calls run in their own tasks, to their end or their deadline.
+//! A disconnect cancels nothing here: calls run in their own tasks until they end or reach their deadline.
 
 use std::sync::Arc;
 
@@ -81,7 +81,7 @@ pub(super) async fn request(
     }
 }
 
-/// Notifications are accepted; a cancellation reaches calls of its own session alone.
+/// Notifications are accepted; a cancellation reaches only calls of its own session.
 pub(super) async fn notification(
     server: &HttpServerState,
     scope: &RequestScope,
@@ -98,7 +98,7 @@ pub(super) async fn notification(
     }
 }
 
-/// Takes a client's answer to a question of one of its calls. Without a session there are no questions.
+/// Passes on a client's answer to a question of one of its calls. Without a session there are no questions.
 pub(super) async fn response(
     server: &HttpServerState,
     scope: &RequestScope,
@@ -170,7 +170,7 @@ pub(super) async fn batch(
                     &mut batch, server, scope, headers, &context, id, &method, params,
                 );
             }
-            // Nothing is answered to either, also where another node cannot be reached.
+            // Neither gets an answer, even if another node cannot be reached.
             Ok(RpcMessage::Notification { method, params }) => {
                 let _ = context.notice(server, &scope, &method, params).await;
             }
@@ -183,7 +183,7 @@ pub(super) async fn batch(
         }
     }
     if batch.is_empty() {
-        // Small notifications and answers cost nothing, as each alone.
+        // Small notifications and answers cost nothing, as when they are sent singly.
         let length: usize = elements.iter().map(|element| element.get().len()).sum();
         if length <= UNCOUNTED_MAX_BYTES {
             server.door.give_back(charge, &scope.caller);
@@ -196,7 +196,7 @@ pub(super) async fn batch(
         .map_or_else(reply::unanswered, |message| reply::json(200, message))
 }
 
-/// Returns the stream of a session's notifications. Without a session there is nothing to stream, which clients expect.
+/// Returns the stream of a session's notifications. Without a session there is nothing to stream, and clients expect this.
 pub(super) async fn get(
     server: &Arc<HttpServerState>,
     admitted: AdmittedCaller<'_>,
@@ -288,7 +288,7 @@ pub(super) fn delete(
     }
 }
 
-/// The context of a legacy request: its session's version, or without a session the one its header names.
+/// The context of a legacy request: its session's version, or, without a session, the version in its header.
 struct LegacyContext {
     session: Option<Arc<ClientSession>>,
     version: ProtocolVersion,
@@ -338,7 +338,7 @@ impl LegacyContext {
         self.session.as_ref().map(|session| &session.client)
     }
 
-    /// Notes what the client asked of its session, if the method asks for something.
+    /// Records what the client requested for its session, if the method requests something.
     fn note_wishes(&self, server: &HttpServerState, method: &str) {
         let asks = matches!(
             method,
@@ -350,7 +350,7 @@ impl LegacyContext {
         }
     }
 
-    /// Takes a notification. A call that does not run here may run on another node.
+    /// Handles a notification. A call that does not run here may run on another node.
     async fn notice(
         &self,
         server: &HttpServerState,
@@ -430,7 +430,7 @@ fn initialize(
     response
 }
 
-/// A batch has no messages before the answer, which is one array.
+/// A batch has no messages before its answer, which is a single array.
 #[expect(
     clippy::too_many_arguments,
     reason = "a request and where it came from"

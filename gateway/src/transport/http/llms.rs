@@ -1,4 +1,4 @@
-//! `/llms.txt`, `/mcp/<contract>/llms.txt` and `/mcp/view/<view>/llms.txt`: what the caller may see, in words.
+//! `/llms.txt`, `/mcp/<contract>/llms.txt` and `/mcp/view/<view>/llms.txt`: what the caller may see, as text.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ pub(super) async fn contract(
     answer(&server, CatalogueEndpoint::contract(&contract), request).await
 }
 
-/// Answers for the contract `view`, which is a name that a contract may have.
+/// Answers for a contract called `view`, which is a permitted name.
 pub(super) async fn contract_view(
     State(server): State<Arc<HttpServerState>>,
     request: Request,
@@ -44,7 +44,7 @@ pub(super) async fn view(
     answer(&server, CatalogueEndpoint::View(view.into()), request).await
 }
 
-/// Answers with the page. Host, Origin and the key meet the same rules as where MCP is spoken.
+/// Answers with the page. Host, Origin and the key are checked by the same rules as at the MCP endpoints.
 async fn answer(
     server: &HttpServerState,
     endpoint: CatalogueEndpoint,
@@ -60,7 +60,7 @@ async fn answer(
     server.door.answer(&surface, &head, body, enter).await
 }
 
-/// A page in words at the door, by its path.
+/// A text page at the door, by its path.
 struct LlmsPage<'p>(&'p str, &'p CatalogueEndpoint);
 
 impl DoorSurface for LlmsPage<'_> {
@@ -90,7 +90,7 @@ fn page(scope: &RequestScope) -> Response {
         Ok(listing) => {
             let headers = [
                 (header::CONTENT_TYPE, "text/plain; charset=utf-8"),
-                // Another caller may see other tools.
+                // Other callers may see other tools.
                 (header::CACHE_CONTROL, "private, no-cache"),
                 (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
             ];

@@ -1,4 +1,4 @@
-//! `/metrics`, for Prometheus: with the token where one is set, else on loopback alone, and not through a proxy.
+//! `/metrics`, for Prometheus: with the token if one is set, otherwise only on loopback, and not through a proxy.
 
 use std::{net::SocketAddr, sync::Arc};
 
@@ -31,20 +31,20 @@ const OF_PROXIES: [&str; 5] = [
 /// The version is that of the text format.
 const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// Writes a refusal as the other routes of a listener do.
+/// Writes a refusal like the other routes of a listener.
 pub(crate) type ProblemAnswer = fn(StatusCode, &str) -> Response;
 
 struct MetricsEndpoint {
     gateway: Arc<ServingGateway>,
     door: Arc<FrontDoor>,
-    /// The listener is reached from this machine alone.
+    /// The listener can only be reached from this machine.
     loopback: bool,
-    /// `None` on the listener of the agents, in front of which a proxy may stand.
+    /// `None` on the agents' listener, which may be behind a proxy.
     problem: Option<ProblemAnswer>,
 }
 
-/// Returns the router of a listener with its door. `local` is the address that it listens on; `problem` writes refusals where
-/// agents do not call.
+/// Returns the router of a listener with its door. `local` is the address that it listens on; `problem` writes refusals on
+/// listeners that agents do not call.
 pub(crate) fn router(
     gateway: &Arc<ServingGateway>,
     door: Arc<FrontDoor>,
@@ -69,7 +69,7 @@ async fn answer(State(asked): State<Arc<MetricsEndpoint>>, request: Request) -> 
         if !asked.loopback {
             return asked.refuse("metrics are open only on loopback; set `token` under [metrics]");
         }
-        // A page in a browser on this machine is not this machine.
+        // A page in a browser on this machine does not count as this machine.
         if let Err(error) = asked.door.visit(&head, || "/metrics".to_owned()) {
             return match asked.problem {
                 Some(problem) => {
@@ -92,8 +92,8 @@ async fn answer(State(asked): State<Arc<MetricsEndpoint>>, request: Request) -> 
 }
 
 impl MetricsEndpoint {
-    /// Returns `true` if a proxy forwards the request: by the configuration, by its headers, or by a host name that is not
-    /// this machine's own.
+    /// Returns `true` if a proxy forwards the request: by the configuration, by its headers, or by a host name other than this
+    /// machine's.
     fn is_behind_proxy(&self, headers: &HeaderMap) -> bool {
         let http = &self.gateway.config().http;
         let is_public = self.problem.is_none();

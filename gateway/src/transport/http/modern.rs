@@ -23,16 +23,16 @@ pub(super) async fn request(
         .and_then(|request| methods::answer(&scope, &server.subscriptions, request));
     match answered {
         Ok(MethodReply::Answer(body)) => reply::json(200, body),
-        // In a box, since each function that awaits a future moves it: requests other than calls stay small.
+        // Boxed, since each function that awaits a future moves it: requests other than calls remain small.
         Ok(MethodReply::Call(call)) => Box::pin(run(server, scope, call)).await,
         Ok(MethodReply::Subscribe(subscription)) => listen(subscription),
         Err(error) => reply::error(Some(&id), &error),
     }
 }
 
-/// Runs a call in the handler itself: hyper drops it when the client has gone, and the guard tells the guest. One that may say
-/// something before its answer is in a task: hyper asks for no more of a stream than its client reads. So is one whose result
-/// is kept for a client that asks again.
+/// Runs a call in the handler itself: hyper drops it when the client has gone, and the guard cancels the guest. A call that may
+/// send messages before its answer runs in a task, because hyper polls a stream only as fast as its client reads. So does a call
+/// whose result is kept for a client that asks again.
 async fn run(server: &HttpServerState, scope: RequestScope, call: McpCall<'_>) -> Response {
     let cancel = CancellationToken::new();
     let (channel, is_kept) = (call.channel(None, &cancel), call.is_kept(&scope));

@@ -21,7 +21,7 @@ use crate::{
     wire::RpcError,
 };
 
-/// A part of the listener that speaks plain HTTP.
+/// A part of the listener that serves plain HTTP.
 pub(super) struct PlainSurface {
     /// The first segment of its paths.
     segment: &'static str,
@@ -38,7 +38,7 @@ pub(super) const REST: PlainSurface = PlainSurface {
     asks_people: false,
 };
 
-/// The page that describes them, which people open.
+/// The page for people that describes the tools.
 pub(super) const REFERENCE: PlainSurface = PlainSurface {
     asks_people: true,
     ..REST
@@ -51,7 +51,7 @@ pub(super) const FORMS: PlainSurface = PlainSurface {
     asks_people: true,
 };
 
-/// One contract in such a part, at the door.
+/// One contract in such a part, as a surface of the door.
 struct PlainContract<'p> {
     plain: &'p PlainSurface,
     contract: &'p str,
@@ -66,7 +66,7 @@ impl PlainSurface {
         }
     }
 
-    /// Lets `enter` answer admitted callers. No cache may keep its answer.
+    /// Answers admitted callers with `enter`. No cache may keep the answer.
     pub(super) async fn answer(
         &self,
         server: &HttpServerState,
@@ -80,7 +80,7 @@ impl PlainSurface {
         server.door.answer(&surface, &head, body, enter).await
     }
 
-    /// Answers with a page or a document of a contract, which takes from the rate of its agent. `show` returns `None` where
+    /// Answers with a page or a document of a contract, which is charged to the rate of its agent. `show` returns `None` where
     /// the caller sees no such contract.
     pub(super) async fn page(
         &self,
@@ -154,7 +154,7 @@ impl DoorSurface for PlainContract<'_> {
     }
 }
 
-/// Returns `true` if a page or a document is asked for; of a HEAD the answer goes without its body.
+/// Returns `true` if a page or a document is requested; the answer to a HEAD is sent without its body.
 pub(super) fn is_read(method: &Method) -> bool {
     matches!(*method, Method::GET | Method::HEAD)
 }
@@ -169,7 +169,7 @@ fn unknown_contract() -> Response {
     .into_response()
 }
 
-/// Returns the answer to a request that is refused before there is a call.
+/// Returns the answer to a request that is refused before it becomes a call.
 pub(super) fn refusal(error: &RpcError) -> Response {
     let code = match error.status {
         429 => FailureCode::RateLimited.label(),

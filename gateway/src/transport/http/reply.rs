@@ -28,7 +28,7 @@ const NO_SIGN_IN: &str = concat!(
     r#"The operator of the server makes a key with `weir keys create`."}"#
 );
 
-/// The same where other issuers sign in.
+/// The same, if other issuers are configured.
 const ELSEWHERE: &str = concat!(
     r#"{"error":"access_denied","error_description":"This server has no sign-in. The servers that do are named at "#,
     r#"/.well-known/oauth-protected-resource."}"#
@@ -63,12 +63,12 @@ fn of_error(error: &RpcError, body: Vec<u8>) -> Response {
     response
 }
 
-/// Returns an error before there was a message.
+/// Returns an error for a request without a readable message.
 pub(super) fn refusal(error: &RpcError) -> Response {
     closing(error, error_without_id(error))
 }
 
-/// Returns an error in answer to a body that is not taken, with the id of its request if that could be read.
+/// Returns an error in answer to a refused body, with the id of its request if that could be read.
 pub(super) fn refused_body(refused: &RefusedBody) -> Response {
     match refused.read.as_deref().and_then(request_id) {
         Some(id) => unread(Some(&id), &refused.error),
@@ -76,7 +76,7 @@ pub(super) fn refused_body(refused: &RefusedBody) -> Response {
     }
 }
 
-/// Returns the error that answers a message whose id may be all that was read of it.
+/// Returns the error for a message of which perhaps only the id was read.
 pub(super) fn unread(id: Option<&RequestId<'_>>, error: &RpcError) -> Response {
     closing(error, error_answer(id, error))
 }
@@ -93,7 +93,7 @@ pub(super) fn unauthorized(refused: AuthenticationError, id: Option<&RequestId<'
     response
 }
 
-/// Says why in each place that some client shows: the challenge, and the words beside the status.
+/// Gives the reason in each place that some client shows: the challenge, and the reason phrase of the status.
 pub(super) fn challenge(response: &mut Response, refused: AuthenticationError) {
     if refused.is_temporary() {
         return;
@@ -128,9 +128,9 @@ pub(super) fn failed(id: &RequestId<'_>) -> McpAnswer {
     error_answer(Some(id), &RpcError::internal("the gateway failed")).into()
 }
 
-/// The answer of a call that may say something before it. JSON, unless a message comes before the result: the form is
-/// chosen as late as can be, because a stream fixes the status. After a silence a comment begins the stream: proxies and
-/// clients cut an answer of which nothing comes, many after a minute.
+/// The answer of a call that may send messages first. It is JSON unless a message comes before the result: the form is chosen as
+/// late as possible, because a stream fixes the status. After a silence, a comment starts the stream: proxies and clients cut off
+/// an answer without bytes, many after a minute.
 pub(super) async fn after_messages(
     mut running: BoxFuture<'static, Option<McpAnswer>>,
     messages: CallMessages,
@@ -159,7 +159,7 @@ pub(super) async fn after_messages(
     }
 }
 
-/// Returns the answer of a cancelled call, which gets none. HTTP requires one, so it is a stream without a message.
+/// Returns the answer of a cancelled call. MCP sends none, but HTTP requires one, so it is a stream without a message.
 pub(super) fn unanswered() -> Response {
     events(stream::empty())
 }
@@ -179,8 +179,8 @@ pub(super) fn events(
     response
 }
 
-/// Writes messages as events, in one piece: one write for those that are ready together. Some clients skip an event without the
-/// name that the standard of such streams gives it by default.
+/// Writes messages as events: those that are ready together in one write. Some clients skip an event without a name, although the
+/// standard defines a default.
 pub(super) fn frame(messages: impl IntoIterator<Item = Vec<u8>>) -> Bytes {
     let mut bytes = Vec::new();
     for message in messages {

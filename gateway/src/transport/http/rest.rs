@@ -1,5 +1,5 @@
-//! Tools by plain HTTP: `POST /rest/<contract>/<tool>` with the arguments as its JSON body, and `GET` with them in the
-//! query where a tool only reads. The call path is the one of MCP; errors are RFC 9457 problems.
+//! Tools by plain HTTP: `POST /rest/<contract>/<tool>` with the arguments as its JSON body, and, for tools that only read, `GET`
+//! with the arguments in the query. The call path is the same as for MCP; errors are RFC 9457 problems.
 
 use std::{borrow::Cow, convert::Infallible, sync::Arc};
 
@@ -44,7 +44,7 @@ const RECEIPT: &str = "weir-receipt";
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
 const ASKS: &str = "The tool asks its caller a question, which plain HTTP cannot carry. Call it with an MCP client.";
 
-/// A call that runs by itself, with or without a reader.
+/// A call that runs on its own, with or without a reader.
 struct DetachedCall {
     gateway: Arc<ServingGateway>,
     caller: CallerIdentity,
@@ -57,7 +57,7 @@ struct DetachedCall {
     _body: Bytes,
     trace: Option<String>,
     trace_state: Option<String>,
-    /// The key by which a write that is repeated is known.
+    /// The key by which a repeated write is recognised.
     idempotency_key: Option<String>,
     /// Whether the tool may change something.
     writes: bool,
@@ -163,7 +163,7 @@ pub(super) async fn document(
     plain::REST.page(&server, &contract, request, show).await
 }
 
-/// Answers `GET /rest/<contract>/`: the tools as a page to read.
+/// Answers `GET /rest/<contract>/`: the tools as a page for people.
 pub(super) async fn reference(
     State(server): State<Arc<HttpServerState>>,
     Path(contract): Path<String>,
@@ -287,7 +287,7 @@ async fn arguments(
     }
 }
 
-/// Returns the first name in the query that is one of the tool's arguments: without them the call would be another one.
+/// Returns the first name in the query that is one of the tool's arguments: without them, it would be a different call.
 fn find_query_argument(tool: &CatalogueTool, head: &Parts) -> Option<String> {
     let query = head.uri.query()?;
     let checks = tool.checks();
@@ -297,7 +297,7 @@ fn find_query_argument(tool: &CatalogueTool, head: &Parts) -> Option<String> {
         .find(|name| arguments.contains_key(name))
 }
 
-/// Reads a query as arguments. Each name is looked up in the schema; the tool refuses one that is not there.
+/// Reads a query as arguments. Each name is looked up in the schema; the tool refuses unknown names.
 fn of_query(schema: &Value, query: &str) -> String {
     let mut texts: Map<String, Value> = Map::new();
     for (name, text) in form_urlencoded::parse(query.as_bytes()) {
@@ -336,7 +336,7 @@ fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, ()> {
     }
 }
 
-/// Returns `true` if a browser says so; it sends no Origin with resources that it merely loads.
+/// Returns `true` if a browser reports another site; it sends no Origin for resources that it merely loads.
 fn comes_from_another_site(headers: &HeaderMap) -> bool {
     !headers.contains_key(header::ORIGIN)
         && headers
@@ -344,7 +344,7 @@ fn comes_from_another_site(headers: &HeaderMap) -> bool {
             .is_some_and(|site| site == "cross-site")
 }
 
-/// Returns `true` if a stream of events is accepted. A weight of 0 says that it is not.
+/// Returns `true` if a stream of events is accepted. A weight of 0 means that it is not.
 fn wants_events(headers: &HeaderMap) -> bool {
     let accepted = headers
         .get_all(header::ACCEPT)
@@ -385,7 +385,7 @@ impl DetachedCall {
             .await
             .unasked()
         {
-            // Only what is written into another text takes time.
+            // Only a result that must be written into another text takes time.
             Ok(result) if result.is_large() && result.structured.is_none() => {
                 let turn = ApartTurn::wait().await;
                 turn.run(|| CallResponse::from_result(result))
@@ -461,7 +461,7 @@ impl CallResponse {
 }
 
 /// Returns the answer of a refused or failed call: the members of its error, as a problem. An error in the words of another
-/// server is a `tool_error` with its structured content in a member of its own, where it is not taken for ours.
+/// server is a `tool_error` with its structured content in a separate member, where it cannot be mistaken for Weir's own.
 fn failed(result: &ToolResult) -> CallResponse {
     let row = result.code.unwrap_or(FailureCode::ToolError).row();
     let mut body = problem_members(row.status, row.label, row.meaning, &result.content.text());
@@ -518,7 +518,7 @@ fn problem_members(status: u16, code: &str, title: &str, detail: &str) -> Map<St
 }
 
 /// Returns the call as events: `progress` as often as the tool reports, then `result` or `problem`. Dropping them cancels the
-/// call, which runs without a reader too.
+/// call; otherwise it runs even without a reader.
 fn events(server: &HttpServerState, call: DetachedCall) -> Response {
     let (channel, messages) = CallChannel::bare();
     let (cancel, is_kept) = (CancellationToken::new(), call.is_kept());

@@ -1,4 +1,4 @@
-//! Calls in tasks of their own: they run on, and end with their deadline, even if no client reads their messages.
+//! Calls in separate tasks: they keep running, and end at their deadline, even if no client reads their messages.
 
 use std::future::Future;
 
@@ -7,8 +7,8 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::connections::{self, ClientConnection};
 
-/// Starts work in a task of its own, and returns its end; `None` if it panicked. `cancel` is cancelled if the end is dropped
-/// before it came: it is no longer awaited.
+/// Starts work in a separate task, and returns a future of its result; `None` if it panicked. `cancel` is cancelled if that
+/// future is dropped before the end, since no one awaits it any more.
 pub(super) fn started<T: Send + 'static>(
     tasks: &TaskTracker,
     cancel: CancellationToken,
@@ -24,7 +24,7 @@ pub(super) fn started<T: Send + 'static>(
     end.boxed()
 }
 
-/// Starts work whose result is kept, and returns its end: nothing cancels it where its caller leaves, who may ask again.
+/// Starts work whose result is kept, and returns a future of it: a caller that leaves does not cancel it, since it may ask again.
 pub(super) fn unattended<T: Send + 'static>(
     tasks: &TaskTracker,
     work: impl Future<Output = T> + Send + 'static,

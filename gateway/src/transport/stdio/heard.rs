@@ -1,4 +1,4 @@
-//! Sends messages of a call while it runs: the call does not wait for a client that does not read.
+//! Sends messages of a call while it runs: a client that does not read does not delay the call.
 
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;

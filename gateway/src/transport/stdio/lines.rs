@@ -1,17 +1,17 @@
-//! Lines of bounded length. A longer one is skipped, not kept.
+//! Lines of bounded length. A longer line is skipped.
 
 use std::io;
 
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, BufReader};
 
-/// The byte order mark that some runtimes write in front of everything, .NET for one.
+/// The byte order mark that some runtimes, such as .NET, write first.
 const MARK: &[u8] = b"\xEF\xBB\xBF";
 
 pub(super) struct StdinLines<R, F> {
     reader: BufReader<R>,
     line: Vec<u8>,
     has_begun: bool,
-    /// Returns how long a line may be now, in bytes.
+    /// Returns the current bound on a line, in bytes.
     bytes_max: F,
 }
 
@@ -52,11 +52,10 @@ impl<R: AsyncRead + Unpin, F: Fn() -> usize> StdinLines<R, F> {
         Ok(Some(StdinLine::Message(self.line.trim_ascii())))
     }
 
-    /// Reads one line into `self.line`. Returns whether the input ended, and the bound that the line broke if it was too
-    /// long to be kept.
+    /// Reads one line into `self.line`. Returns whether the input ended, and the bound if the line exceeded it.
     async fn fill(&mut self) -> io::Result<(bool, Option<usize>)> {
         self.line.clear();
-        // A huge line leaves its buffer behind only until the next one.
+        // The buffer of a huge line is kept only until the next line.
         self.line.shrink_to(64 << 10);
         let mut too_long = None;
         loop {

@@ -2,11 +2,10 @@
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// The files that are kept for the admin listener, the sources, the state and the trail.
+/// The file handles reserved for the admin listener, the sources, the state and the trail.
 const RESERVE: u64 = 256;
 
-/// Raises the limit on open files as far as `connections_max` needs it, and returns how many connections there may be
-/// within it.
+/// Raises the limit on open files as far as `connections_max` requires, and returns how many connections fit within it.
 pub(crate) fn connections_within_limit(connections_max: usize) -> usize {
     let needed = (connections_max as u64).saturating_add(RESERVE);
     let limit = getrlimit(Resource::Nofile);
@@ -33,7 +32,7 @@ pub(crate) fn connections_within_limit(connections_max: usize) -> usize {
     most
 }
 
-/// Returns how many connections fit beside the reserve, which takes no more than half of a small limit.
+/// Returns how many connections fit in addition to the reserve, which takes no more than half of a small limit.
 fn connections_within(files: u64, connections_max: usize) -> usize {
     let room = files - RESERVE.min(files / 2);
     usize::try_from(room)

@@ -1,8 +1,8 @@
 //! The places of a listener's connections: how many there may be, and which one gives way to a new one.
 //!
-//! A connection is known once a caller was identified on it. Unknown connections give way first, the oldest of the address
-//! that has the most of them; then known ones that wait for their next request, and those of callers who only read. A
-//! connection that works for another known caller never does.
+//! A connection is known once a caller has been identified on it. Unknown connections give way first, beginning with the oldest
+//! of the address that has the most; then known ones that wait for their next request, and those of callers who only read. A
+//! connection that is working for any other known caller never gives way.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -19,7 +19,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-/// The time after which a full listener looks again for a connection that gives way.
+/// The time after which a full listener looks again for a connection to close.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
 /// The time that a new connection has to send its first request before it gives way in a full listener.
@@ -31,7 +31,7 @@ pub(super) struct ConnectionSeat {
     number: u64,
     opened: Instant,
     is_known: AtomicBool,
-    /// The caller only reads: in a full listener the connection gives way, whatever it does.
+    /// The caller only reads: in a full listener the connection gives way, whatever it is doing.
     is_yielding: AtomicBool,
     is_waiting: AtomicBool,
     is_sending: AtomicBool,
@@ -41,7 +41,7 @@ pub(super) struct ConnectionSeat {
 
 pub(super) struct SeatTable {
     connections_max: usize,
-    /// The most connections of one address without a known key.
+    /// The maximum number of connections from one address without a known key.
     address_connections_max: usize,
     taken: Mutex<TakenSeats>,
     freed: Notify,
@@ -51,7 +51,7 @@ pub(super) struct SeatTable {
 struct TakenSeats {
     last: u64,
     all: BTreeMap<u64, Arc<ConnectionSeat>>,
-    /// Connections without a known key when they were last checked.
+    /// Connections that had no known key when they were last checked.
     unknown: HashMap<IpAddr, BTreeMap<u64, Arc<ConnectionSeat>>, RandomState>,
 }
 
@@ -74,29 +74,29 @@ impl ConnectionSeat {
         }
     }
 
-    /// Notes that the head of a request is waited for, or has come.
+    /// Records that the connection is waiting for the head of a request, or has received it.
     pub(super) fn set_waiting(&self, is_waiting: bool) {
         self.is_waiting.store(is_waiting, Ordering::Relaxed);
     }
 
-    /// Notes that the rest of a body is waited for, or has come.
+    /// Records that the connection is waiting for the rest of a body, or has received it.
     pub(super) fn set_sending(&self, is_sending: bool) {
         self.is_sending.store(is_sending, Ordering::Relaxed);
     }
 
-    /// Asks the connection to end, whatever it does.
+    /// Asks the connection to end, whatever it is doing.
     pub(super) fn close(&self) {
         self.is_known.store(false, Ordering::Relaxed);
         self.leave.cancel();
         self.closed.cancel();
     }
 
-    /// Returns when the connection has to give way.
+    /// Waits until the connection has to give way.
     pub(super) async fn left(&self) {
         self.leave.cancelled().await;
     }
 
-    /// Returns when the connection has to end, whatever it does.
+    /// Waits until the connection has to end, whatever it is doing.
     pub(super) async fn closed(&self) {
         self.closed.cancelled().await;
     }
@@ -133,7 +133,7 @@ impl SeatTable {
         })
     }
 
-    /// Takes a place for a new connection, and returns how many had to give way. Where none may, the new one waits.
+    /// Takes a place for a new connection, and returns how many had to give way. If none may, the new one waits.
     pub(super) async fn take(self: &Arc<Self>, peer: SocketAddr) -> (SeatGuard, usize) {
         loop {
             let freed = self.freed.notified();
@@ -179,7 +179,7 @@ impl SeatTable {
 }
 
 impl TakenSeats {
-    /// Counts the connections of an address that are not known. Those that became known are known for good.
+    /// Counts the unknown connections of an address. A connection that became known remains so.
     fn unknown_of(&mut self, address: IpAddr) -> usize {
         let Some(unknown) = self.unknown.get_mut(&address) else {
             return 0;
@@ -196,7 +196,7 @@ impl TakenSeats {
         }
     }
 
-    /// Returns the connection that makes room in a full listener, if one may leave now.
+    /// Returns the connection that makes room in a full listener, if one may be closed now.
     fn first_to_leave(&mut self) -> Option<(IpAddr, Arc<ConnectionSeat>)> {
         let addresses: Vec<IpAddr> = self.unknown.keys().copied().collect();
         let most = addresses
@@ -242,8 +242,8 @@ impl Drop for SeatGuard {
     }
 }
 
-/// Returns the address that a connection is counted for: an IPv4 address, or the network of an IPv6 one, whose holder has all
-/// of it.
+/// Returns the address that a connection is counted for: an IPv4 address, or the network of an IPv6 address, since its holder has
+/// the whole network.
 fn address(peer: SocketAddr) -> IpAddr {
     match peer.ip().to_canonical() {
         IpAddr::V6(address) => IpAddr::V6((address.to_bits() & !u128::from(u64::MAX)).into()),
@@ -292,7 +292,7 @@ mod tests {
         }
         all[3].seat.set_known();
         all[3].seat.set_waiting(false);
-        // The new one waits for a moment: those that are there may be about to speak.
+        // The new one waits for a moment: the existing ones may be about to send a request.
         let fifth = take(&seats, 4).await;
         assert!(has_left(&all[0]) && !has_left(&all[1]));
         for known in [&all[1], &all[2], &fifth] {
