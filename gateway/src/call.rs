@@ -1,4 +1,4 @@
-//! The call path: one tool call, top to bottom. Knows no HTTP, no JSON-RPC and no WebAssembly.
+//! The call path: one tool call, top to bottom. Independent of HTTP, JSON-RPC and WebAssembly.
 
 mod approval;
 mod arguments;
@@ -51,10 +51,9 @@ use crate::{
     snapshot::CatalogueSnapshot,
 };
 
-/// Calls a tool for a caller: finds it, checks the arguments and the limits, runs it, and checks what it answers.
+/// Calls a tool for a caller: finds it, checks the arguments and the limits, runs it, and checks its answer.
 ///
-/// The call is recorded however it ends, also if the future is dropped or a stage panics. `CallOutcome` has the errors
-/// too.
+/// The call is recorded however it ends, also if the future is dropped or a stage panics. Errors are part of `CallOutcome`.
 pub async fn call_tool(
     gateway: &ServingGateway,
     caller: &CallerIdentity,
@@ -71,7 +70,7 @@ pub async fn call_tool(
     record.close(outcome).await
 }
 
-/// Checks whether these arguments would reach the adapter of this tool: nothing is asked and nothing recorded.
+/// Checks whether these arguments would reach the adapter of this tool: no adapter is asked, and nothing is recorded.
 pub async fn check(
     gateway: &ServingGateway,
     snapshot: &CatalogueSnapshot,
@@ -159,7 +158,7 @@ async fn stages(
         }
     }
     if request.is_preview || input.tool.tool.approval.is_some() {
-        // Boxed: the future of every call would be larger otherwise.
+        // Boxed: otherwise the future of every call would be larger.
         let held = approval::hold(&call, &mut input, record).boxed();
         let held = held
             .await
@@ -197,7 +196,7 @@ async fn stages(
         None => shaped,
     };
     match shaped {
-        // The source may have changed.
+        // The cause may be a changed source.
         Err(error) => {
             let error = Box::pin(call.explain(error)).await;
             Err(versions::convert_error(tool, error))
@@ -206,8 +205,8 @@ async fn stages(
     }
 }
 
-/// Returns `true` for a call that a key keeps from being made twice: a write, and no preview. A call that asked its caller
-/// something was forgotten with the question, so the first one is the call with the answer.
+/// Returns `true` for a call that an idempotency key keeps from being made twice: a write that is not a preview. A call that
+/// asked its caller a question was forgotten with the question, so the call with the answer counts as the first.
 fn is_keyed(request: &CallRequest<'_>, input: &arguments::CheckedInput<'_>) -> bool {
     input.target.writes() && !request.is_preview
 }

@@ -26,28 +26,28 @@ use crate::{
     plans::{self, PlanSubject, PlannedWrite, WritePlans},
 };
 
-/// The member of `_meta` that asks for a preview, and that holds one.
+/// The member of `_meta` that requests a preview, and that holds it in the answer.
 pub(super) const PLAN: &str = "dev.weir/plan";
-/// The code of a preview. It is not an error: the caller asked that the call is not run.
+/// The code of a preview. It is not an error: the caller asked for the call not to run.
 const PLANNED: &str = "planned";
 const FULL_RETRY_MS: u32 = 60_000;
 /// The verb of an operation, and of a tool of a plugin or another server.
 const CALL: &str = "call";
 
-/// A plan that a call uses up.
+/// A plan that is used up by a call.
 pub(super) struct TakenPlan {
     id: String,
     approver: String,
     /// Whether the write requires the record to be unchanged since it was read.
     is_guarded: bool,
-    /// The sealed part, for a call that ends with a question.
+    /// The sealed part of the plan, for a call that ends with a question.
     sealed: Option<String>,
     /// Whether an earlier call asked a question.
     pub(super) has_asked: bool,
 }
 
 impl TakenPlan {
-    /// Returns its part of the audit record.
+    /// Returns the plan's part of the audit record.
     pub(super) fn record(&self) -> ApprovalRecord<'_> {
         ApprovalRecord {
             plan: &self.id,
@@ -56,8 +56,8 @@ impl TakenPlan {
     }
 }
 
-/// Returns the outcome of a write that does not run now: it is previewed, or has to be approved first. `None` if it runs;
-/// after an approval it runs only if the record is as the approver saw it.
+/// Returns the outcome of a write that does not run now, because it is previewed or must be approved first. `None` if it runs;
+/// after an approval it runs only if the record is still as the approver saw it.
 pub(super) async fn hold(
     call: &ToolCall<'_>,
     input: &mut CheckedInput<'_>,
@@ -123,7 +123,7 @@ pub(super) async fn hold(
     Err(required(call, &plan))
 }
 
-/// Returns `true` for a plan whose call asked a question, if this call does not bring the state of one.
+/// Returns `true` for a plan whose call asked a question, if this call does not bring the state of a question.
 fn waits_for_answer(call: &ToolCall<'_>, plan: &PlanRow) -> bool {
     let resumed = call.request.asking.resumed;
     plan.status == PlanStatus::Approved
@@ -131,8 +131,8 @@ fn waits_for_answer(call: &ToolCall<'_>, plan: &PlanRow) -> bool {
         && resumed.is_none_or(|resumed| resumed.state.is_none())
 }
 
-/// Returns what a person agrees to. A tool of a plugin or of another server has arguments alone, in any order; what its caller
-/// answers to questions is no part of them.
+/// Returns what a person agrees to. For a tool of a plugin or of another server, this is only its arguments, in any order;
+/// answers to questions are not part of them.
 fn planned_change<'r>(target: &'r TargetRequest<'_>) -> Option<Cow<'r, AdapterChange>> {
     let arguments = match target {
         TargetRequest::Collection(_, CollectionRequest::Write(change)) => {
@@ -150,7 +150,7 @@ fn planned_change<'r>(target: &'r TargetRequest<'_>) -> Option<Cow<'r, AdapterCh
     }))
 }
 
-/// Returns JSON with the members of its objects in order, so that the same arguments are the same text.
+/// Returns JSON with sorted members, so that the same arguments give the same text.
 pub(super) fn sorted(arguments: &str) -> Cow<'_, str> {
     match serde_json::from_str::<Value>(arguments) {
         Ok(mut arguments) => {
@@ -242,7 +242,7 @@ fn too_many(scope: PlanScope, max: i64) -> CallError {
         .limit("plans that wait for approval".to_owned())
 }
 
-/// Returns what a write would change; `None` where only its arguments are known.
+/// Returns what a write would change; `None` if only its arguments are known.
 async fn plan_write(
     call: &ToolCall<'_>,
     target: &TargetRequest<'_>,
@@ -256,7 +256,7 @@ async fn plan_write(
     }
 }
 
-/// Reads the record that an update or a delete changes, where the source can hold the write to it.
+/// Reads the record that an update or a delete changes, if the source can bind the write to it.
 async fn read_before(
     call: &ToolCall<'_>,
     target: &CollectionTool,
@@ -326,7 +326,7 @@ async fn read_before(
         .collect();
     write.guards = guards(&shape, &before);
     write.set_before(before);
-    // Whether a column that the tool does not answer has a value already is left out: it could be guessed.
+    // A column outside the tool's answer always counts as changed: otherwise its value could be guessed.
     for name in written.keys() {
         if !target.columns.contains(name) && !write.changed.contains(name) {
             write.changed.push(name.clone());
@@ -335,7 +335,7 @@ async fn read_before(
     Ok(write)
 }
 
-/// Returns what a caller gets that asked what a write would do.
+/// Returns the answer to a caller that asked for a preview.
 fn preview(
     call: &ToolCall<'_>,
     target: &TargetRequest<'_>,
@@ -346,7 +346,7 @@ fn preview(
     let mut plan = Map::from_iter([("approval".to_owned(), needs_approval.into())]);
     let mut text = "Nothing was done: this is what the call would do.".to_owned();
     if let (Some(write), TargetRequest::Collection(target, _)) = (write, target) {
-        // A caller sees no more of a record than the tool answers.
+        // A caller sees only those parts of a record that the tool answers.
         let part = |record: &Option<Map<String, Value>>| -> Value {
             let Some(record) = record else {
                 return Value::Null;
@@ -425,8 +425,8 @@ fn rejected(plan: &PlanRow) -> CallError {
     }
 }
 
-/// Ends the use of a plan: a write that found its record changed leaves it stale. A call that asked a question first gives it
-/// back for the call with the answer, and one of which nothing was sent gives it back for the same call.
+/// Ends the use of a plan: a write that found its record changed makes the plan stale. A call that asked a question first gives
+/// it back for the call with the answer, and a call that sent nothing gives it back for the same call.
 pub(super) async fn conclude(
     call: &ToolCall<'_>,
     plan: &TakenPlan,
@@ -438,7 +438,7 @@ pub(super) async fn conclude(
         error.reason.as_deref() == Some("account_needed") && error.outcome.is_none()
     };
     let has_moved = |error: &CallError| {
-        // A conflict is about another record, such as one that has the value already.
+        // A conflict concerns another record, such as one that already has the value.
         plan.is_guarded
             && error.code == FailureCode::NotFound
             && error.outcome != Some(WriteOutcome::Unknown)
@@ -470,7 +470,7 @@ pub(super) async fn conclude(
     }
 }
 
-/// Gives the plan back of a write that was not made: the same call may take it again.
+/// Gives back the plan of a write that was not made: the same call may take it again.
 pub(super) async fn give_back(call: &ToolCall<'_>, plan: &TakenPlan, has_asked: bool) {
     if let (Some(plans), Some(sealed)) = (call.gateway.plans(), &plan.sealed)
         && let Err(error) = plans.give_back(&plan.id, sealed, has_asked).await

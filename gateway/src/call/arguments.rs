@@ -1,5 +1,5 @@
-//! Arguments: held against the headers that repeat them, validated against the published schema, then bound to what the target
-//! is asked.
+//! Arguments: compared with the headers that repeat them, validated against the published schema, then turned into a request to
+//! the target.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -22,16 +22,16 @@ use crate::{
 
 /// A call whose arguments are valid. Only this stage makes one.
 pub(super) struct CheckedInput<'t> {
-    /// The tool that runs: of a kept version with a shim, that of the live version.
+    /// The tool that runs: for a kept version with a shim, the tool of the live version.
     pub tool: &'t CatalogueTool,
     pub target: TargetRequest<'t>,
-    /// The arguments that the contract lists to be recorded in clear.
+    /// The arguments that the contract lists for recording in clear.
     pub clear: Map<String, Value>,
-    /// The profile of the arguments, if those are kept.
+    /// The profile of the arguments, if profiles are kept.
     pub profile: Option<ValueProfile>,
     /// What policies would have denied.
     pub policy: Option<PolicyDecision>,
-    /// The plan that a person approved, and that the call uses up.
+    /// The approved plan that the call uses up.
     pub plan: Option<Arc<TakenPlan>>,
 }
 
@@ -54,7 +54,7 @@ pub(super) fn bind<'t>(
     let arguments = validator
         .validate(arguments.unwrap_or("{}"))
         .map_err(CallError::invalid)?;
-    // What calls of a kept version looked like says nothing about the live one.
+    // The shape of calls of a kept version says nothing about the live version.
     let keep_profile = keep_profile && tool.kept.is_none();
     let profile = keep_profile.then(|| checks.profiler().profile(&arguments));
     let in_clear = |field: &String| Some((field.clone(), arguments.get(field)?.clone()));
@@ -74,12 +74,12 @@ pub(super) fn bind<'t>(
     })
 }
 
-/// The headers `Mcp-Param-…` of a request: names without that beginning in lower case, and values.
+/// The headers `Mcp-Param-…` of a request: names without that prefix in lower case, and values.
 pub type ParamHeaders = [(Box<str>, Box<[u8]>)];
 
 /// Checks arguments that a request repeats in its headers (`x-mcp-header`). Both must agree, since a proxy may have routed or
-/// allowed the request by the header. A client repeats what the listed schema says, which in a view may be less than the
-/// tool's own: there a header may be missing, but one that is present must agree.
+/// allowed the request by the header. A client follows the listed schema, which in a view may have fewer headers than the tool's
+/// own: there, a header may be missing, but one that is present must agree.
 pub(super) fn check_headers(
     tool: &CatalogueTool,
     request: &CallRequest<'_>,
@@ -87,7 +87,7 @@ pub(super) fn check_headers(
     let Some(headers) = request.param_headers.filter(|_| !tool.mirrored.is_empty()) else {
         return Ok(());
     };
-    // Arguments that cannot be read are reported with all other problems of the arguments.
+    // Unreadable arguments are reported with all other problems of the arguments.
     let Ok(arguments) = json::read_wide(request.arguments.unwrap_or("{}")) else {
         return Ok(());
     };
@@ -128,7 +128,7 @@ pub(super) fn check_headers(
     Ok(())
 }
 
-/// Reads the value of a header. `=?base64?…?=` carries what a header cannot; a value without both halves of the mark is
+/// Reads the value of a header. `=?base64?…?=` encodes what a header cannot contain; a value without both halves of the mark is
 /// literal.
 pub fn decoded(value: &[u8]) -> Option<Cow<'_, [u8]>> {
     let Some(encoded) = value

@@ -15,7 +15,7 @@ use crate::{
     identity::{CallerIdentity, now_ms},
 };
 
-/// The time that a caller may take to answer.
+/// The time within which a caller must answer.
 const ANSWER_WITHIN_MS: i64 = 60 * 60 * 1_000;
 const REQUESTS_MAX: usize = 16;
 const ELICITATION: &str = "elicitation/create";
@@ -33,10 +33,10 @@ pub struct CallerInteraction<'a> {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CapabilityFallback {
     /// Outside a protocol with capabilities (plain HTTP, the command line): the error says that this caller cannot be asked.
-    /// A tool that runs only as a task runs as any other.
+    /// A tool that runs only as a task runs like any other.
     #[default]
     Outside,
-    /// By a result that is an error (MCP up to 2025-11-25). A tool that runs only as a task runs as any other.
+    /// By a result that is an error (MCP up to 2025-11-25). A tool that runs only as a task runs like any other.
     Result,
     /// As the protocol's own error (2026-07-28).
     ProtocolError,
@@ -47,11 +47,11 @@ pub enum CapabilityFallback {
 pub struct CallerResponses<'a> {
     /// JSON.
     pub responses: Option<&'a str>,
-    /// The state, as it was given to the caller. Answers may come without it: then they belong to no question.
+    /// The state, as it was given to the caller. Answers without it belong to no question.
     pub state: Option<&'a str>,
 }
 
-/// Binds a question to one call: that of one agent, with these arguments, by these definitions.
+/// Binds a question to one call: by one agent, with these arguments, under these definitions.
 pub(super) fn bound(
     caller: &CallerIdentity,
     tool: &CatalogueTool,
@@ -67,7 +67,7 @@ pub(super) fn bound(
     )
 }
 
-/// Binds a question to a request that is no call of a tool. No tool has a `/` in its name, so `named` cannot be
+/// Binds a question to a request that is not a tool call. No tool has a `/` in its name, so `named` cannot be
 /// mistaken for one.
 pub(super) fn bound_to(
     caller: &CallerIdentity,
@@ -88,7 +88,7 @@ pub(super) fn open(
 ) -> Result<(Value, Value), CallError> {
     let state = match resumed.state {
         Some(sealed) => kept(cursors, bound, sealed)?,
-        // A tool that asks keeps nothing, or gets nothing of it, and asks again.
+        // The tool kept no state, or gets none of it, and asks again.
         None => Value::Null,
     };
     let responses = weir_schema::json::read(resumed.responses.unwrap_or("{}"));
@@ -98,7 +98,7 @@ pub(super) fn open(
     }
 }
 
-/// Reads the state that came with a question, in time and unaltered.
+/// Reads the state of a question, which must be unexpired and unaltered.
 fn kept(cursors: &CursorCipher, bound: &CursorScope, sealed: &str) -> Result<Value, CallError> {
     let open = cursors
         .open_sealed(bound, sealed)
@@ -115,12 +115,12 @@ fn kept(cursors: &CursorCipher, bound: &CursorScope, sealed: &str) -> Result<Val
 pub(super) struct AllowedQuestions {
     /// The name of the server in the configuration.
     pub server: Arc<str>,
-    /// The capabilities of callers that it may use.
+    /// The capabilities of callers that the server may use.
     pub capabilities: Vec<&'static str>,
 }
 
 impl AllowedQuestions {
-    /// Puts the name of the server in front of what a person reads: a client shows the question as one of Weir's.
+    /// Puts the name of the server before the text that a person reads, since a client shows the question as Weir's.
     fn sign(&self, request: &mut Value) {
         if request["method"] != ELICITATION {
             return;
@@ -138,8 +138,8 @@ impl AllowedQuestions {
     }
 }
 
-/// Returns whether a person is asked to open what no server elsewhere may name: another scheme than https, such as a file or a
-/// script.
+/// Returns whether a person is asked to open a URL that other servers may not send: one with a scheme other than https, such as a
+/// file or a script.
 fn is_unsafe_link(params: Option<&Value>) -> bool {
     let params = params.filter(|params| params["mode"] == "url");
     params.is_some_and(|params| {
@@ -151,7 +151,7 @@ fn is_unsafe_link(params: Option<&Value>) -> bool {
     })
 }
 
-/// Returns `true` for a question that clients can read. They refuse the whole answer for another.
+/// Returns `true` for a question that clients can read. Otherwise they refuse the whole answer.
 fn is_readable(method: &str, params: Option<&Value>) -> bool {
     let member = |name: &str| params.and_then(|params| params.get(name));
     match method {
@@ -168,7 +168,7 @@ fn is_readable(method: &str, params: Option<&Value>) -> bool {
     }
 }
 
-/// Returns why a question of a server reaches no caller.
+/// Returns why a question of a server is not passed on to callers.
 pub(super) fn why_unasked(method: &str, params: Option<&Value>) -> Option<&'static str> {
     if is_unsafe_link(params) {
         return Some("asks for a URL to be opened that is not https");
@@ -176,8 +176,7 @@ pub(super) fn why_unasked(method: &str, params: Option<&Value>) -> Option<&'stat
     (!is_readable(method, params)).then_some("does not have the form that the protocol requires")
 }
 
-/// Returns the questions to the caller, who must be able to answer all of them. `allowed` is for a server, which may not ask
-/// everything.
+/// Returns the questions to the caller, who must be able to answer all of them. `allowed` restricts the questions of a server.
 pub(super) fn ask(
     cursors: &CursorCipher,
     bound: &CursorScope,
@@ -193,7 +192,7 @@ pub(super) fn ask(
     };
     let wrong =
         |what: String| CallError::new(fault, "The tool asks for something it may not.").log(what);
-    // A tool that asks nothing and gives a state must be called again with it.
+    // A tool that returns a state without questions must be called again with it.
     let least = if state.is_some() { 0 } else { 1 };
     let mut asked = match weir_schema::json::read(requests) {
         Ok(Value::Object(asked)) if (least..=REQUESTS_MAX).contains(&asked.len()) => asked,
@@ -276,7 +275,7 @@ pub(super) fn ask(
     })
 }
 
-/// Seals a text of a maker that travels through the caller. One that would not be taken back is an error, whose message begins
+/// Seals a maker's text that travels through the caller. A text that would not be accepted back is an error, whose message begins
 /// with `what`.
 pub(super) fn seal(
     cursors: &CursorCipher,
@@ -303,7 +302,7 @@ pub(super) fn capability(method: &str) -> Option<&'static str> {
     needs(method, None).map(|(capability, _)| capability)
 }
 
-/// Returns whether a caller says that it can answer this. `capabilities`: JSON.
+/// Returns whether a caller declares that it can answer this. `capabilities`: JSON.
 pub(super) fn can_answer(capabilities: Option<&str>, method: &str, params: Option<&Value>) -> bool {
     let stated =
         capabilities.and_then(|stated| serde_json::from_str::<Map<String, Value>>(stated).ok());
@@ -340,7 +339,7 @@ fn missing((capability, mode): (&str, Option<&str>)) -> MissingCapability {
     }
 }
 
-/// `elicitation: {}` is the form alone, as before there were modes.
+/// `elicitation: {}` means only forms, as before there were modes.
 fn can(stated: &Map<String, Value>, (capability, mode): (&str, Option<&str>)) -> bool {
     match (stated.get(capability), mode) {
         (Some(Value::Object(modes)), Some("form")) => {

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 use url::Url;
 use weir_contracts::metadata;
 
-/// Content blocks of one answer.
+/// The most content blocks of one answer.
 const BLOCKS_MAX: usize = 1_000;
 const BLOCKS: [&str; 5] = ["text", "image", "audio", "resource_link", "resource"];
 
@@ -13,7 +13,7 @@ pub(super) fn text(text: &str) -> Value {
     json!({ "type": "text", "text": text })
 }
 
-/// Returns `true` if one of the blocks is this text, or the same JSON written otherwise.
+/// Returns `true` if one of the blocks is this text, or the same JSON written differently.
 pub(super) fn say(blocks: &[Value], text: &str) -> bool {
     let value: Option<Value> = serde_json::from_str(text).ok();
     let is_same = |block: &str| {
@@ -45,7 +45,7 @@ fn check_number(blocks: &[Value]) -> Result<(), String> {
     }
 }
 
-/// Returns the blocks of another server. One that clients would refuse the whole result for is passed on as text, and listed
+/// Returns the blocks of another server. A block that would make clients refuse the whole result is passed on as text, and listed
 /// with the reason.
 pub(super) fn passed_on(content: Value) -> Result<(Vec<Value>, Vec<String>), String> {
     let mut blocks = match content {
@@ -69,8 +69,8 @@ pub(super) fn passed_on(content: Value) -> Result<(Vec<Value>, Vec<String>), Str
     Ok((blocks, odd))
 }
 
-/// Mends the messages of a prompt and the contents of a resource of another server. A block of a message that clients would
-/// refuse the whole prompt for is passed on as text.
+/// Repairs the messages of a prompt and the contents of a resource of another server. A block that would make clients refuse the
+/// whole prompt is passed on as text.
 pub(super) fn mend_parts(members: &mut Map<String, Value>) {
     if let Some(Value::Array(messages)) = members.get_mut("messages") {
         for content in messages.iter_mut().filter_map(|it| it.get_mut("content")) {
@@ -91,7 +91,7 @@ pub(super) fn mend_parts(members: &mut Map<String, Value>) {
     }
 }
 
-/// Leaves out the members that need not be there and that clients would refuse the block for.
+/// Removes optional members that would make clients refuse the block.
 fn mend(block: &mut Value) {
     let Value::Object(members) = block else {
         return;
@@ -114,7 +114,8 @@ fn mend(block: &mut Value) {
     }
 }
 
-/// Replaces `data:image/png;base64,…` by its base64, which the protocol has alone. Some servers write what a page takes.
+/// Replaces `data:image/png;base64,…` by its base64, which is all that the protocol accepts. Some servers write such URLs, as in
+/// HTML pages.
 fn read_data_url(members: &mut Map<String, Value>) {
     let data = members.get("data").and_then(Value::as_str);
     let parts = data.and_then(|data| data.strip_prefix("data:")?.split_once(";base64,"));
@@ -124,7 +125,7 @@ fn read_data_url(members: &mut Map<String, Value>) {
     members.entry("mimeType").or_insert(kind);
 }
 
-/// Writes base64 for URLs, as some services have it, in the characters of the protocol's.
+/// Rewrites URL-safe base64, which some services return, in the protocol's alphabet.
 fn mend_base64(members: &mut Map<String, Value>, name: &str) {
     let Some(Value::String(data)) = members.get_mut(name) else {
         return;
@@ -137,7 +138,7 @@ fn mend_base64(members: &mut Map<String, Value>, name: &str) {
     }
 }
 
-/// Replaces a value by what is read of it. Returns `false` if that is nothing.
+/// Replaces a value by what `read` returns. Returns `false` if that is `None`.
 fn replace(value: &mut Value, read: fn(&Value) -> Option<Value>) -> bool {
     let read = read(value);
     let is_there = read.is_some();
@@ -243,7 +244,7 @@ mod tests {
         assert_eq!(odd, [reason(2), reason(3)]);
     }
 
-    /// Each of them cost the whole answer in clients of the official SDKs.
+    /// Each of these made clients of the official SDKs refuse the whole answer.
     #[test]
     fn a_block_whose_members_clients_refuse_is_passed_on_as_text() {
         let link = |uri: &str| json!({ "type": "resource_link", "uri": uri, "name": "a" });

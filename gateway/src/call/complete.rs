@@ -24,7 +24,7 @@ use crate::{
     telemetry::traces::not_sampled,
 };
 
-/// The bounds of one answer, which are the protocol's.
+/// The bounds on one answer, as set by the protocol.
 const VALUES_MAX: usize = 100;
 const VALUE_MAX_CHARS: usize = 4_096;
 
@@ -102,7 +102,7 @@ fn object(text: &str, member: &str) -> Result<Map<String, Value>, CallError> {
     }
 }
 
-/// Returns the item, and the reference that its server is sent.
+/// Returns the item, and the reference that is sent to its server.
 fn referred(
     listing: &CatalogueListing,
     reference: &Map<String, Value>,

@@ -1,4 +1,4 @@
-//! Why a call did not succeed, and what its caller reads of that.
+//! Why a call did not succeed, and what its caller reads about it.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ use weir_text::shorten;
 use super::{PolicyDecision, ToolResult, request::TASKS};
 use crate::codes::FailureCode;
 
-/// Characters of what an answer breaks of its own promise.
+/// The most characters that are shown of a broken promise of an answer.
 const MISMATCH_MAX: usize = 500;
 
 /// Whether the source may have been changed by a write that failed.
@@ -22,7 +22,7 @@ pub enum WriteOutcome {
     Unknown,
 }
 
-/// Why a call did not succeed. `message` and the fields beside it are public; `log` is not.
+/// Why a call did not succeed. `message` and the other fields are public; `log` is not.
 #[derive(Clone, Debug)]
 pub struct CallError {
     pub code: FailureCode,
@@ -54,27 +54,27 @@ pub enum ErrorForm {
     UnknownTool,
     /// The caller's answer belongs to no question of this call, which is a protocol error too.
     BadState,
-    /// A header does not say what an argument says: a protocol error too.
+    /// A header contradicts an argument: a protocol error too.
     HeaderMismatch,
-    /// The tool asks what the client cannot answer: a JSON object of the capabilities that it needs. A protocol error for
-    /// clients that know it.
+    /// The tool asks a question that the client cannot answer: a JSON object of the required capabilities. A protocol error for
+    /// clients that support it.
     MissingCapability(MissingCapability),
 }
 
-/// The plan that a call waits as.
+/// The plan of a waiting call.
 #[derive(Clone, Debug)]
 pub struct WaitingPlan {
     /// A JSON object on one line.
     pub shown: String,
 }
 
-/// The limit that a call reached, as admins read it.
+/// The limit that a call reached, as shown to admins.
 #[derive(Clone, Debug)]
 pub struct ReachedLimit {
     pub words: String,
 }
 
-/// A capability that a client needs for a question, and the mode of it.
+/// A capability that a client needs for a question, with its mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MissingCapability {
     ElicitationForm,
@@ -88,7 +88,7 @@ pub enum MissingCapability {
 }
 
 impl MissingCapability {
-    /// Returns the object that the protocol has for it.
+    /// Returns the protocol's object for the capability.
     pub fn as_json(self) -> Cow<'static, str> {
         Cow::Borrowed(match self {
             Self::ElicitationForm => r#"{"elicitation":{"form":{}}}"#,
@@ -100,8 +100,7 @@ impl MissingCapability {
         })
     }
 
-    /// Returns the sentence for a client that lacks the capability, and the word for programs. A model reads the sentence
-    /// alone.
+    /// Returns the sentence for a client that lacks the capability, and the word for programs. A model reads only the sentence.
     pub fn describe(self) -> (&'static str, &'static str) {
         let (message, reason) = match self {
             Self::Tasks => {
@@ -203,7 +202,7 @@ impl CallError {
         }
     }
 
-    /// Returns the error for an answer that breaks its own promise, which says what of it, and no value.
+    /// Returns the error for an answer that breaks its own promise. It names the broken part, but contains no value.
     pub fn output_mismatch(what: String) -> Self {
         let plain = what.replace(char::is_control, "");
         let shown = shorten(&plain, MISMATCH_MAX);
@@ -236,7 +235,7 @@ impl CallError {
         }
     }
 
-    /// Returns what policies say of the call, where they deny it.
+    /// Returns the decision of policies that deny the call.
     pub fn denial(&self) -> Option<&PolicyDecision> {
         match &self.form {
             ErrorForm::Denied(decision) => Some(decision),
@@ -244,7 +243,7 @@ impl CallError {
         }
     }
 
-    /// Adds details for the gateway's log. The caller does not get them.
+    /// Adds details for the gateway's log. The caller does not see them.
     pub fn log(mut self, log: impl Into<Box<str>>) -> Self {
         self.log = Some(log.into());
         self
@@ -264,7 +263,7 @@ impl CallError {
         self
     }
 
-    /// Sets what is known of the effect of a write. If it is unknown, the time of another try is removed.
+    /// Sets what is known about the effect of a write. If it is unknown, the time for a retry is removed.
     pub fn outcome(mut self, outcome: WriteOutcome) -> Self {
         self.outcome = Some(outcome);
         if outcome == WriteOutcome::Unknown {
@@ -311,7 +310,7 @@ impl CallError {
             structured.pop(); // the end of the object
             structured.push_str(&format!(r#","plan":{}}}"#, plan.shown));
         }
-        // Most models are shown the text alone.
+        // Most models are shown only the text.
         let text = match (&invalid, self.retry_after_ms) {
             (Some(invalid), _) => invalid.text(),
             (None, None) => self.message.into_owned(),
@@ -393,13 +392,13 @@ impl From<AdapterFailure> for CallError {
 }
 
 impl From<GuestError> for CallError {
-    /// Reads a guest's error. Guest codes are open strings; one we do not know is the source's own error.
+    /// Reads a guest's error. Guest codes are open strings; an unknown code is the source's own error.
     fn from(error: GuestError) -> Self {
         if error.code == BAD_CURSOR {
             return Self::invalid(InvalidArguments::bad_cursor());
         }
         let code = FailureCode::of_word(&error.code);
-        // The guest is not trusted with the text block: one line, bounded.
+        // The guest's text is not trusted: it is shortened to one line.
         let message = error.message.replace(char::is_control, "");
         let message = shorten(&message, 500).into_owned();
         Self {

@@ -1,4 +1,4 @@
-//! Checks that may take long: few at once, and not on the threads that other requests wait for.
+//! Checks that may take long: only a few run at once, and not on the threads that serve other requests.
 
 use std::{sync::LazyLock, time::Instant};
 
@@ -16,10 +16,10 @@ use crate::{catalogue::CatalogueTool, codes::FailureCode, memory, serving::Servi
 
 static TURNS: LazyLock<Semaphore> = LazyLock::new(long_work_turns);
 
-/// The values of the answers that are checked at once. To be checked, a value takes up to half a kilobyte, and an answer of 7 MB
-/// holds millions: one check with more of them runs alone.
+/// The number of values that are checked at once, over all answers. Checking a value takes up to half a kilobyte of memory, and
+/// an answer of 7 MB holds millions: a check of more values than this runs on its own.
 const CHECKED_VALUES_MAX: usize = 1_000_000;
-/// With fewer values, an answer waits for no other one.
+/// An answer with fewer values does not wait for others.
 const CHECKED_VALUES_MIN: usize = 100_000;
 static CHECKED_VALUES: Semaphore = Semaphore::const_new(CHECKED_VALUES_MAX);
 
@@ -46,7 +46,7 @@ impl AnswerTurn {
         Ok(Self { turn, room })
     }
 
-    /// Runs the check as [`CheckTurn::run`] does. The memory of many values is given back before another answer has their room.
+    /// Runs the check as [`CheckTurn::run`] does. The memory of many values is returned before another answer gets their room.
     pub(super) fn run<T: Send>(self, check: impl FnOnce() -> T + Send) -> T {
         let has_room = self.room.is_some();
         self.turn.run(move || {
@@ -59,7 +59,7 @@ impl AnswerTurn {
     }
 }
 
-/// Waits until there is room for the values of a text, where they are many. It waits without a deadline, as for large answers.
+/// Waits until there is room for the values of a text, if there are many. It waits without a deadline, as for large answers.
 async fn wait_for_room(text: &str) -> Option<SemaphorePermit<'static>> {
     // Each value and each name follows one of these.
     let begins = |byte: &&u8| matches!(**byte, b'{' | b'[' | b',' | b':');
@@ -73,11 +73,11 @@ async fn wait_for_room(text: &str) -> Option<SemaphorePermit<'static>> {
 
 /// The right to check something now.
 pub(super) enum CheckTurn {
-    /// It takes no time to speak of.
+    /// It takes a negligible time.
     Light,
     /// It may take long, and others wait for the turn.
     Heavy(Option<SemaphorePermit<'static>>),
-    /// It takes as long as there are bytes.
+    /// Its time depends on the number of bytes.
     Large(ApartTurn),
 }
 
@@ -96,7 +96,7 @@ impl CheckTurn {
                 .arguments()
                 .is_some_and(|arguments| arguments.is_heavy(raw))
         };
-        // Those of a kept version are checked as the live version's too.
+        // The arguments of a kept version are also checked as those of the live version.
         let runs = tool.shim().map(|(_, runs)| runs);
         let is_heavy = is_heavy_for(tool) || runs.is_some_and(is_heavy_for);
         Self::wait(is_heavy, gateway, tool, since).await
@@ -110,7 +110,7 @@ impl CheckTurn {
         since: Instant,
     ) -> Result<Self, CallError> {
         let is_heavy = checked.is_some_and(|(checker, text)| checker.is_heavy(text));
-        // The bytes are bounded, and a server may have had more time than the tool: it waits without a deadline.
+        // The bytes are bounded, and a server may have been given more time than the tool, so this waits without a deadline.
         if !is_heavy && size > LARGE_BYTES {
             return Ok(Self::Large(ApartTurn::wait().await));
         }

@@ -1,4 +1,4 @@
-//! A prompt or a resource: asked for like a tool is called, by the same stages. Nothing is changed by it.
+//! Requests for a prompt or a resource: they pass the same stages as a tool call, but change nothing.
 
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
@@ -26,11 +26,11 @@ use crate::{
     serving::ServingGateway,
 };
 
-/// Messages of one prompt, and contents of one resource.
+/// The most messages of one prompt, and contents of one resource.
 const PARTS_MAX: usize = 1_000;
-/// The time that a look at the list of a server may take.
+/// The time limit for fetching the list of a server.
 const LOOK_MAX: Duration = Duration::from_secs(3);
-/// The mark in the audit trail for a resource that no list names: the trail holds the contract and the digest of the
+/// The mark in the audit trail for a resource that is on no list: the trail holds the contract and the digest of the
 /// URI.
 const UNLISTED: &str = "…";
 
@@ -208,7 +208,7 @@ async fn visible(
     })
 }
 
-/// Whether a published URI is of a resource that may be read.
+/// Returns whether a published URI belongs to a readable resource.
 pub fn has_resource(listing: &CatalogueListing, published: &str) -> bool {
     resource_source(listing, published).is_some()
 }
@@ -225,7 +225,7 @@ pub fn resource_source(listing: &CatalogueListing, published: &str) -> Option<Ar
     Some(record.source.clone())
 }
 
-/// The contract of a published URI, its own URI there, and the name that it is recorded under.
+/// The contract of a published URI, the resource's own URI there, and the name under which it is recorded.
 fn resource(
     listing: &CatalogueListing,
     published: &str,
@@ -278,13 +278,13 @@ fn resource(
     }
 }
 
-/// Returns the name that a resource on no list is recorded under.
+/// Returns the name under which an unlisted resource is recorded.
 fn unlisted(contract: &str) -> String {
     format!("{contract}+{UNLISTED}")
 }
 
-/// Returns `true` if a resource that changes by itself may be read. If the operator chose among the items, the resource has
-/// to be on the list as it is now.
+/// Returns `true` if a resource on no published list may be read. If the operator selected items, the resource must be on the
+/// server's current list.
 async fn is_taken(
     gateway: &ServingGateway,
     caller: &CallerIdentity,
@@ -333,7 +333,7 @@ impl ItemMatch {
         };
         let arguments = arguments(&prompt.arguments, request.arguments)?;
         let bound = self.bound(caller, "prompts/get", &prompt.key, &arguments.to_string());
-        // Servers that check them do not take none for an empty object.
+        // Servers that check the arguments do not accept missing ones as an empty object.
         let arguments = Some(upstream::raw(&arguments)?);
         Ok((
             UpstreamOperation::Prompt {
@@ -344,7 +344,7 @@ impl ItemMatch {
         ))
     }
 
-    /// Binds a question of the server to one request: that of one agent, for one thing, with these arguments.
+    /// Binds a question of the server to one request: by one agent, for one item, with these arguments.
     fn bound(
         &self,
         caller: &CallerIdentity,
@@ -363,7 +363,7 @@ impl ItemMatch {
     }
 }
 
-/// Texts, each of them declared, and all that are required.
+/// Checks that all arguments are declared texts, and that none that is required is missing.
 fn arguments(declared: &[PromptArgument], given: Option<&str>) -> Result<Value, CallError> {
     let wrong = |argument: &str, what: String| CallError {
         field: Some(shorten(argument, 64).into_owned()),

@@ -1,5 +1,5 @@
-//! Writes with an idempotency key: of the calls of one caller with one key, one runs. The others get its result, or its last
-//! known state.
+//! Writes with an idempotency key: of all calls of one caller with the same key, only one runs. The others get its result, or its
+//! last known state.
 
 use std::{sync::Arc, time::Duration};
 
@@ -22,43 +22,43 @@ use crate::{
     plans::{caller_name, digest},
 };
 
-/// The member of `_meta` of a result that was kept.
+/// The member of `_meta` that marks a kept result.
 const REPLAYED: &str = "dev.weir/replayed";
-/// The time beyond the tool's own in which a call ends, in milliseconds.
+/// The margin beyond the tool's timeout in which a call ends, in milliseconds.
 const LEASE_MARGIN_MS: i64 = 60_000;
 const BUSY_RETRY_MS: u32 = 1_000;
-/// The time between two tries to keep what became of a write.
+/// The time between two attempts to store the outcome of a write.
 const KEEP_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The start of a write with an idempotency key.
 pub(super) enum KeyedStart {
     Runs(KeyedCall),
-    /// It was made: its result.
+    /// The write was already made: its result.
     Answered(Box<ToolResult>),
 }
 
-/// A write that is the first with its key.
+/// The first write with its key.
 #[derive(Clone)]
 pub(super) struct KeyedCall {
     state: Arc<GatewayState>,
     key: Arc<CallKey>,
-    /// The digest of the output schema by which its caller reads the result.
+    /// The digest of the output schema by which the caller reads the result.
     output: Arc<str>,
     bound: Arc<CursorScope>,
-    /// The end of its lease, as the state has it and by the clock of this process.
+    /// The end of its lease: as stored in the state, and by the clock of this process.
     lease_ms: i64,
     lapses: Instant,
 }
 
-/// What became of a write with a key.
+/// The outcome of a write with a key.
 enum CallEnd {
-    /// It was made, or that is unknown. A result is sealed.
+    /// It was made, or this is unknown. A result is sealed.
     Ended(CallReplyStatus, Option<String>),
     /// It changed nothing: the next call with the key runs.
     Forgotten,
 }
 
-/// A result as it is kept, sealed.
+/// A result in the form in which it is sealed and kept.
 #[derive(Serialize, Deserialize)]
 struct KeptResult {
     text: Option<String>,
@@ -66,13 +66,13 @@ struct KeptResult {
     structured: Option<String>,
     is_error: bool,
     meta: Vec<(String, String)>,
-    /// The digest of the output schema that its caller knew; results of before have none.
+    /// The digest of the output schema that its caller had; older results have none.
     #[serde(default)]
     output: Option<String>,
 }
 
-/// Begins a write. One that was begun with the same key is not run again, whatever became of it. `tool` is the one that was
-/// called, in its version.
+/// Begins a write. If a write with the same key has begun, it is not run again, whatever its outcome. `tool` is the called tool,
+/// in its version.
 pub(super) async fn begin(
     call: &ToolCall<'_>,
     tool: &CatalogueTool,
@@ -185,7 +185,7 @@ fn request(call: &ToolCall<'_>, input: &CheckedInput<'_>) -> String {
 }
 
 impl KeyedCall {
-    /// Keeps what became of the write. One that changed nothing is forgotten, so that the next call with the key runs.
+    /// Stores the outcome of the write. A write that changed nothing is forgotten, so that the next call with the key runs.
     pub(super) async fn end(
         &self,
         cursors: &CursorCipher,
@@ -202,13 +202,13 @@ impl KeyedCall {
         self.keep(end).await;
     }
 
-    /// Notes how a write ended whose caller has gone: its result is not there.
+    /// Stores the end of a write whose caller has gone, without its result.
     pub(super) async fn end_alone(&self, failure: Option<&CallError>) {
         let end = failure.map_or(CallEnd::Ended(CallReplyStatus::Done, None), judge);
         self.keep(end).await;
     }
 
-    /// Keeps the end of the write. Where the state cannot be changed now, that is tried again until the lease lapses.
+    /// Stores the end of the write. If the state cannot be changed now, this is retried until the lease expires.
     async fn keep(&self, end: CallEnd) {
         if let Err(error) = self.write(&end).await {
             tracing::warn!(%error, tool = self.key.tool, "the result of a call with an idempotency key could not be kept yet");
@@ -257,7 +257,7 @@ impl KeyedCall {
             output: Some(self.output.to_string()),
         };
         let kept = serde_json::to_string(&kept).expect("plain data");
-        // One that is too long is not kept, and that it was made is.
+        // A result that is too long is not kept, but the fact that the write was made is.
         let sealed = cursors.seal(&self.bound, &kept).ok();
         CallEnd::Ended(CallReplyStatus::Done, sealed)
     }
@@ -282,7 +282,7 @@ impl KeptResult {
     }
 }
 
-/// Returns the end of a write that failed.
+/// Returns the outcome of a failed write.
 fn judge(error: &CallError) -> CallEnd {
     match error.outcome {
         Some(WriteOutcome::Unknown) => CallEnd::Ended(CallReplyStatus::Unknown, None),

@@ -1,5 +1,5 @@
-//! Decides whether this caller may ask now, and whether there is room. A caller that would have to wait is refused at once
-//! instead of queued.
+//! Decides whether this caller may call now, and whether there is room. A caller that would have to wait is refused immediately
+//! instead of being queued.
 
 use std::time::Instant;
 
@@ -20,7 +20,7 @@ pub(super) struct CallPermit(
     #[expect(dead_code, reason = "kept for its drop")] OwnedSemaphorePermit,
 );
 
-/// Takes from the bucket over everything, also for tools that do not exist, unless that was done at the front door.
+/// Takes from the caller's overall bucket, even for tools that do not exist, unless the front door already did.
 pub(super) async fn admit(
     buckets: &RateBuckets,
     charge: RateCharge,
@@ -47,7 +47,7 @@ pub(super) async fn acquire(
     within_quota(quotas, caller, enter(in_flight)?)
 }
 
-/// Takes room for a prompt or a resource, which has no rate of its own.
+/// Takes room for a prompt or a resource, which has no separate rate.
 pub(super) async fn acquire_item(
     in_flight: &InFlightLimit,
     (buckets, quotas): (&RateBuckets, &AgentQuotas),
@@ -93,7 +93,7 @@ fn over_agent_rate(buckets: &RateBuckets, caller: &CallerIdentity, wait_ms: u32)
     let limit = match (own, buckets.rate(caller)) {
         (Some(rate), _) => format!("all requests {} of this key", rate_words(rate)),
         (None, Some(rate)) => format!("all requests {} of `[limits] agent_rate`", rate_words(rate)),
-        // The rate was taken away meanwhile.
+        // The rate was removed meanwhile.
         (None, None) => "all requests".to_owned(),
     };
     CallError::new(FailureCode::RateLimited, "You are asking too often.")

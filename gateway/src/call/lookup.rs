@@ -23,7 +23,7 @@ pub(super) fn visible<'a>(
     let catalogue = &request.snapshot.catalogue;
     let viewer = CatalogueViewer::Caller(caller);
     let Some(tool) = catalogue.tool(request.endpoint, request.tool, viewer) else {
-        // Unknown names are looked for as well, so that hidden ones take no longer.
+        // Unknown names are searched for as well, so that hidden ones take no longer.
         let is_hidden = catalogue.is_served(request.endpoint, request.tool, viewer);
         record.absent(AbsentName::new(request.tool, is_hidden));
         return Err(versions::not_there(caller, request));
@@ -36,7 +36,7 @@ pub(super) fn visible<'a>(
     Ok(tool)
 }
 
-/// Refuses a tool that writes to the caller of a token that is for reading alone. A search leads here too.
+/// Refuses a tool that writes if the caller's token is only for reading. Calls through a search view are checked here too.
 fn may_write(caller: &CallerIdentity, tool: &CatalogueTool) -> Result<(), CallError> {
     match caller.may_write() || !tool.tool.writes() {
         true => Ok(()),
@@ -47,7 +47,7 @@ fn may_write(caller: &CallerIdentity, tool: &CatalogueTool) -> Result<(), CallEr
     }
 }
 
-/// Refuses a modern client that knows no tasks where the tool is for no other.
+/// Refuses a modern client without support for tasks if the tool runs only as a task.
 pub(super) fn may_run(tool: &CatalogueTool, request: &CallRequest<'_>) -> Result<(), CallError> {
     let asking = &request.asking;
     let is_refused =

@@ -24,22 +24,22 @@ pub(super) struct CallPolicies {
     reads_arguments: bool,
 }
 
-/// A call that policies deny, or would.
+/// A call that policies deny, or would deny.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub struct PolicyDecision {
     pub decision: PolicyOutcome,
-    /// The ids of the policies that say so; none where no policy permits it.
+    /// The ids of the deciding policies; empty if no policy permits the call.
     #[schema(value_type = Vec<String>)]
     pub policies: Vec<Arc<str>>,
 }
 
-/// What policies did to a call that they deny.
+/// What happened to a call that policies deny.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PolicyOutcome {
     /// It was refused.
     Denied,
-    /// It would have been refused, and went on: `mode = "audit"`.
+    /// It would have been refused, but continued: `mode = "audit"`.
     Audited,
 }
 
@@ -54,7 +54,7 @@ impl PolicyOutcome {
 }
 
 impl CallPolicies {
-    /// Returns the policies over a tool for a caller; `None` where none says anything.
+    /// Returns the policies on a tool for a caller; `None` if none applies.
     pub(super) fn find(
         snapshot: &CatalogueSnapshot,
         caller: &CallerIdentity,
@@ -70,7 +70,7 @@ impl CallPolicies {
         })
     }
 
-    /// Decides a call whose arguments are valid. A denial that is only recorded is returned, and the call goes on.
+    /// Decides a call whose arguments are valid. A denial that is only recorded is returned, and the call continues.
     pub(super) fn decide(
         &self,
         arguments: &Map<String, Value>,

@@ -1,8 +1,8 @@
 //! The record of one call. Opened before any stage runs and always closed: by its outcome, or, when the caller has
 //! gone, by its drop. A write that outlives its caller closes the record with its true outcome.
 //!
-//! Answered means recorded: what cannot be written to the audit trail is not answered with a result, and a write that
-//! cannot be announced there is not run.
+//! Answered means recorded: a call that cannot be written to the audit trail gets no result, and a write that cannot be announced
+//! there does not run.
 
 mod asked;
 
@@ -45,7 +45,7 @@ use crate::{
     },
 };
 
-/// The transport of a call that an admin tries.
+/// The transport of a call that an admin tries out.
 pub(crate) const TRIAL: &str = "admin";
 
 pub(super) struct CallRecord {
@@ -75,7 +75,7 @@ struct RecordContext {
     trace: Option<String>,
     /// The method of MCP.
     method: &'static str,
-    /// `None` where calls are not traced.
+    /// `None` if calls are not traced.
     traced: Option<CallTrace>,
     opened: Instant,
     /// sha256 of the plugin that ran it.
@@ -83,17 +83,17 @@ struct RecordContext {
     known: Mutex<CallFindings>,
 }
 
-/// The findings of the stages.
+/// What the stages have found.
 #[derive(Default)]
 struct CallFindings {
     asked: Option<RequestedTarget>,
-    /// The name of a thing that the caller cannot see.
+    /// The name of an item that the caller cannot see.
     absent: Option<AbsentName>,
-    /// The arguments that the contract lists to be recorded in clear.
+    /// The arguments that the contract lists for recording in clear.
     clear: Map<String, Value>,
     /// What policies denied, or would have.
     policy: Option<PolicyDecision>,
-    /// The plan that a person approved.
+    /// The approved plan.
     approval: Option<Arc<TakenPlan>>,
     /// An adapter was asked.
     ran: bool,
@@ -118,7 +118,7 @@ impl CallRecord {
         method: &'static str,
         request: &CallRequest<'_>,
     ) -> Self {
-        // A trial is made in the agent's name, and not with its key.
+        // A trial runs in the agent's name, but without its key.
         if request.transport != TRIAL {
             gateway.identities().note_use(caller);
         }
@@ -149,7 +149,7 @@ impl CallRecord {
         }
     }
 
-    /// Sets the stored state of the write, for when its caller goes.
+    /// Sets the stored state of the write, in case its caller goes.
     pub(super) fn set_keyed(&mut self, keyed: KeyedCall) {
         self.keyed = Some(keyed);
     }
@@ -172,7 +172,7 @@ impl CallRecord {
         self.line.opened
     }
 
-    /// Returns the place where the host says which plugin it was.
+    /// Returns the place where the host records which plugin ran the call.
     pub(super) fn ran_on(&self) -> &Arc<OnceLock<Arc<str>>> {
         &self.line.ran_on
     }
@@ -181,7 +181,7 @@ impl CallRecord {
         self.found(RequestedTarget::Tool(tool.clone()));
     }
 
-    /// Notes a prompt or a resource, by the name that it is recorded under.
+    /// Notes a prompt or a resource, by the name under which it is recorded.
     pub(super) fn item(&mut self, source: &Arc<ItemSource>, kind: ItemKind, name: &str) {
         self.found(RequestedTarget::Item(source.clone(), kind, name.into()));
     }
@@ -191,7 +191,7 @@ impl CallRecord {
         self.found(RequestedTarget::Search(tool));
     }
 
-    /// Notes the name of a thing that the caller cannot see.
+    /// Notes the name of an item that the caller cannot see.
     pub(super) fn absent(&mut self, name: AbsentName) {
         self.line.known.lock().absent = Some(name);
     }
@@ -211,7 +211,7 @@ impl CallRecord {
         known.marks.asked = Some(now);
     }
 
-    /// Returns when the target was asked; now, if that is not certain yet.
+    /// Returns when the target was asked, or the current time if it has not been asked yet.
     pub(super) fn asked_at(&self) -> Instant {
         let asked = self.line.known.lock().marks.asked;
         asked.unwrap_or_else(Instant::now)
@@ -222,8 +222,8 @@ impl CallRecord {
         self.line.known.lock().marks.answered = Some(Instant::now());
     }
 
-    /// Notes that the arguments are valid and about to reach an adapter. A write is recorded before it runs, and other machines could
-    /// know of that where the configuration asks for it.
+    /// Notes that the arguments are valid and about to reach an adapter. A write is recorded before it runs, and other machines
+    /// could know of it if the configuration requires this.
     pub(super) async fn announce(&mut self, input: &CheckedInput<'_>) -> Result<(), CallError> {
         let writes = input.target.writes();
         {
@@ -246,7 +246,7 @@ impl CallRecord {
                 .append(&AuditEvent::Intent(AuditedIntent { about }))
         });
         announced.map_err(|_| self.unrecorded_write())?;
-        // Boxed, as what waits for a database is: the future of every call would be larger otherwise.
+        // Boxed, as everything that waits for a database: otherwise the future of every call would be larger.
         self.replicate().boxed().await
     }
 
@@ -256,16 +256,16 @@ impl CallRecord {
         CallError::unrecorded().outcome(WriteOutcome::None)
     }
 
-    /// Waits until other machines could know of the intent, where the configuration asks for it.
+    /// Waits until other machines could know of the intent, if the configuration requires this.
     async fn replicate(&self) -> Result<(), CallError> {
         let replicated = self.line.audit.replicate().await;
         replicated.map_err(|_| self.unrecorded_write())?;
-        // It is asked for once others know of it: a caller who leaves earlier has had nothing written.
+        // The target counts as asked once others know of the intent: nothing was written for a caller who leaves earlier.
         self.line.known.lock().marks.asked = Some(Instant::now());
         Ok(())
     }
 
-    /// Runs a write in its own task and waits for it. When this future is dropped, the task runs on and closes the record.
+    /// Runs a write in its own task and waits for it. When this future is dropped, the task continues and closes the record.
     pub(super) async fn wait_for_write<T: Send + 'static>(
         &mut self,
         write: impl Future<Output = Result<T, CallError>> + Send + 'static,
@@ -414,7 +414,7 @@ impl CallRecord {
     }
 }
 
-/// Returns the error of what panicked.
+/// Returns the error of a panic.
 fn panicked(panic: &(dyn Any + Send), wrote: bool) -> CallError {
     let text = panic
         .downcast_ref::<String>()
@@ -423,7 +423,7 @@ fn panicked(panic: &(dyn Any + Send), wrote: bool) -> CallError {
     failed(text.unwrap_or("a panic without a text"), wrote)
 }
 
-/// Returns the error of work that did not come to its end. Whether a write was made is not known then.
+/// Returns the error of work that did not finish. It is then unknown whether a write was made.
 fn failed(why: &str, wrote: bool) -> CallError {
     let error = CallError::new(FailureCode::Internal, "The gateway failed.").log(why);
     if wrote {
@@ -485,15 +485,14 @@ impl RecordContext {
         result
     }
 
-    /// Returns `true` for the error of a write that was made, or may have been. A tool of another server that tells an error
-    /// in its own words has run.
+    /// Returns `true` for the error of a write that was made, or may have been. A tool of another server that returns an error in
+    /// its own words has run.
     fn may_have_written(&self, error: &CallError) -> bool {
         let has_run = matches!(error.form, ErrorForm::Upstream(_)) && self.known.lock().wrote;
         has_run || error.outcome == Some(WriteOutcome::Unknown)
     }
 
-    /// Ends the call, in the log, and with its place in the trail. If the result is dropped, the record is written all
-    /// the same.
+    /// Ends the call in the log, and reserves its place in the trail. The record is written even if the result is dropped.
     fn end<'a>(&'a self, error: Option<&'a CallError>) -> ClosedRecord<'a> {
         let closed = Instant::now();
         // Whole microseconds: more digits would be noise.
@@ -581,7 +580,7 @@ impl RecordContext {
         code: Option<&'static str>,
         stages: Stages,
     ) -> EndedTrace {
-        // What a resource is called is its address.
+        // The name of a resource is its address.
         let named = asked.filter(|_| self.method != "resources/read");
         EndedTrace {
             method: self.method,
@@ -648,12 +647,12 @@ impl RecordContext {
     }
 }
 
-/// A call that is over and not yet counted.
+/// A call that has ended but is not yet counted.
 struct ClosedRecord<'a> {
     line: &'a RecordContext,
     error: Option<&'a CallError>,
     outcome: AuditOutcome,
-    /// `None` once it is written.
+    /// `None` once written.
     entry: Option<Result<Option<TrailEntry<'a>>, telemetry::AuditUnavailable>>,
     closed: Instant,
 }

@@ -1,4 +1,4 @@
-//! A record of a collection, read as a resource: a call of the lookup that publishes it, with all that comes with one.
+//! A record of a collection, read as a resource: a call of the lookup that publishes it, with all its checks and records.
 
 use serde_json::{Map, Value, json};
 use weir_schema::text;
@@ -11,7 +11,7 @@ use crate::{
     serving::ServingGateway,
 };
 
-/// Reads a record. `key` is that of the URI, which is `request.tool`.
+/// Reads a record. `key` comes from the URI, which is `request.tool`.
 pub(super) async fn read(
     gateway: &ServingGateway,
     caller: &CallerIdentity,
@@ -64,7 +64,7 @@ pub(super) async fn read(
     (Err(failed(&structured)), proof)
 }
 
-/// Returns the error of a failed read. A key that cannot be one names no record, like one that no record has.
+/// Returns the error of a failed read. An impossible key is treated like a key that no record has.
 fn failed(refusal: &Value) -> CallError {
     let row = TABLE.iter().find(|row| refusal["code"] == row.label);
     let code = row.map_or(FailureCode::Internal, |row| row.code);

@@ -9,16 +9,16 @@ use weir_text::shorten;
 
 use super::{CallError, ErrorForm};
 
-/// Faults of one call that are recorded; those beyond are counted.
+/// The most faults of one call that are recorded; further ones are only counted.
 const FAULTS_MAX: usize = 8;
-/// Characters of the place of a fault, and of a name that was asked for. Both may be the caller's text.
+/// The most characters of the place of a fault, and of a requested name. Both may be the caller's text.
 const PLACE_MAX_CHARS: usize = 96;
 const NAME_MAX_CHARS: usize = 128;
 
-/// The name of a tool or prompt that is not there for its caller, whose text it is.
+/// The name of a tool or prompt that does not exist for its caller, in the caller's own words.
 pub(super) struct AbsentName {
     pub name: Box<str>,
-    /// It is served, and not to this caller.
+    /// It is served, but not to this caller.
     pub is_hidden: bool,
 }
 
@@ -39,7 +39,7 @@ pub(super) fn recorded_reason(error: &CallError) -> Option<Cow<'_, str>> {
     if let Some(invalid) = error.invalid_arguments() {
         return Some(fault_list(&invalid.errors).into());
     }
-    // What a source calls a field is its own text, and could be a value.
+    // The source's name for a field is left out: it is the source's text, and could be a value.
     error.reason.as_deref().map(Cow::Borrowed)
 }
 

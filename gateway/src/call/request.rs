@@ -16,7 +16,7 @@ use crate::{limits::RateCharge, snapshot::CatalogueSnapshot};
 /// The extension for calls that outlive their request.
 pub const TASKS: &str = "io.modelcontextprotocol/tasks";
 
-/// One call as any transport and any era asks for it.
+/// One call, in the form common to all transports and eras.
 #[derive(Clone)]
 pub struct CallRequest<'a> {
     /// The generation that the request reads, from its first look to the last byte of its answer.
@@ -25,7 +25,7 @@ pub struct CallRequest<'a> {
     pub tool: &'a str,
     /// The raw text of `arguments`; absent is `{}`.
     pub arguments: Option<&'a str>,
-    /// The receiver of messages before the answer. `None`: the caller wants none.
+    /// The receiver of messages before the answer. `None`: the caller requests none.
     pub events: Option<Arc<dyn CallEvents>>,
     /// Set when the caller has gone or asked to stop.
     pub cancel: &'a CancellationToken,
@@ -33,28 +33,28 @@ pub struct CallRequest<'a> {
     pub param_headers: Option<&'a ParamHeaders>,
     /// W3C `traceparent` of the caller, well-formed.
     pub trace: Option<&'a str>,
-    /// W3C `tracestate` beside it, bounded and as it came.
+    /// The W3C `tracestate` that goes with it, bounded and unchanged.
     pub trace_state: Option<&'a str>,
-    /// That of its HTTP request, where the message names another one.
+    /// The trace of the HTTP request, if the message names a different one.
     pub trace_link: Option<&'a str>,
     /// `http`, `stdio`, `rest`, `admin` or `cli`, for the audit trail.
     pub transport: &'static str,
     /// The protocol version spoken, for the audit trail.
     pub protocol: &'static str,
-    /// The session of the caller's client, where it has one.
+    /// The session of the caller's client, if it has one.
     pub session: Option<u128>,
-    /// What the request costs the rate of its agent.
+    /// The charge to the rate of its agent.
     pub charge: RateCharge,
     /// The questions that the caller can be asked while the call is under way, and its answers.
     pub asking: CallerInteraction<'a>,
-    /// Whether a write is only previewed: its caller wants to know its effect.
+    /// Whether a write is only previewed, to find out its effect.
     pub is_preview: bool,
-    /// The key by which a write that is repeated is known.
+    /// The key by which a repeated write is recognised.
     pub idempotency_key: Option<&'a str>,
 }
 
 impl<'a> CallRequest<'a> {
-    /// Returns the caller's trace, as it came.
+    /// Returns the caller's trace, unchanged.
     pub(super) fn trace_context(&self) -> Option<TraceContext> {
         Some(TraceContext {
             parent: self.trace?.into(),
@@ -115,9 +115,9 @@ pub enum CallOutcome {
     UnknownTool(Arc<str>),
     /// The caller's answer belongs to no question of this call, or comes too late (−32602).
     BadState,
-    /// A header does not say what an argument says (−32020); the text says which.
+    /// A header contradicts an argument (−32020); the text names it.
     HeaderMismatch(String),
-    /// The tool asks what the client cannot answer (−32021): a JSON object of the capabilities that it needs.
+    /// The tool asks a question that the client cannot answer (−32021): a JSON object of the required capabilities.
     MissingCapability(MissingCapability),
     Complete(ToolResult),
     /// The tool asks its caller a question first (2026-07-28).
@@ -145,7 +145,7 @@ impl CallOutcome {
     }
 }
 
-/// Returns whether a caller says that it can follow a call that has become a task. `capabilities`: JSON.
+/// Returns whether a caller declares that it can follow a call that has become a task. `capabilities`: JSON.
 pub fn knows_tasks(capabilities: Option<&str>) -> bool {
     let stated = capabilities.filter(|stated| stated.contains(TASKS));
     let stated = stated.and_then(|stated| serde_json::from_str::<Value>(stated).ok());

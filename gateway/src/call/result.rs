@@ -12,24 +12,23 @@ use crate::{codes::FailureCode, telemetry::metrics::Stages};
 
 /// The member of `_meta` that holds the receipt of a call.
 pub const RECEIPT: &str = "dev.weir/receipt";
-/// The member of `_meta` for an error of Weir's that may not be structured content.
+/// The member of `_meta` for an error from Weir that may not be structured content.
 const ERROR: &str = "dev.weir/error";
 
 /// A tool that ran or was refused.
 #[derive(Clone, Debug)]
 pub struct ToolResult {
     pub content: CallContent,
-    /// JSON on one line, an object but where another server promises otherwise; absent where the tool promises none.
+    /// JSON on one line: an object, unless another server promises something else; absent if the tool promises none.
     pub structured: Option<String>,
     pub is_error: bool,
-    /// The code of an error of Weir's. `None` for a success, and for an error in the words of the tool's server, whatever
-    /// these words are.
+    /// The code of an error from Weir. `None` for a success, and for any error in the words of the tool's server.
     pub code: Option<FailureCode>,
-    /// The call's id, for an error in the words of another server, which do not hold it.
+    /// The call's id, for an error in the words of another server, which do not contain it.
     pub call_id: Option<Box<str>>,
-    /// The outcome of a write that ended with an error of Weir's.
+    /// The outcome of a write that ended with an error from Weir.
     pub outcome: Option<WriteOutcome>,
-    /// Further members of `_meta`: name, and JSON on one line.
+    /// Further members of `_meta`: the name, and JSON on one line.
     pub meta: Vec<(Cow<'static, str>, String)>,
     /// Proof that the call is in the audit trail.
     pub receipt: Option<AuditReceipt>,
@@ -70,12 +69,13 @@ impl InputRequired {
         self.waits.is_some()
     }
 
-    /// Returns `true` if that call has not got its answer: what brought it was refused, for the rate of its caller or the like.
+    /// Returns `true` if that call has not received its answer, because the request with it was refused, for example by a rate
+    /// limit.
     pub fn is_left_waiting(&self) -> bool {
         self.waits.as_deref().is_some_and(upstream::is_kept)
     }
 
-    /// Waits until the call that is kept open has ended without the answer. Where none is kept, that is never.
+    /// Waits until the call that is kept open has ended without the answer. If none is kept, it waits forever.
     pub async fn wait_for_end(&self) {
         match self.waits.as_deref() {
             Some(handle) => upstream::wait_for_end(handle).await,
@@ -113,7 +113,7 @@ impl ToolResult {
         }
     }
 
-    /// Moves an error of Weir's out of the structured content, which must meet the tool's output schema.
+    /// Moves an error from Weir out of the structured content, which must meet the tool's output schema.
     pub fn move_error_to_meta(&mut self) {
         if self.code.is_some()
             && let Some(error) = self.structured.take()
@@ -122,7 +122,7 @@ impl ToolResult {
         }
     }
 
-    /// Returns the members of an error of Weir's, in either place: a JSON object on one line.
+    /// Returns the members of an error from Weir, from either place: a JSON object on one line.
     pub fn error(&self) -> Option<&str> {
         self.code?;
         let moved = self
@@ -133,13 +133,13 @@ impl ToolResult {
         moved.or(self.structured.as_ref()).map(String::as_str)
     }
 
-    /// Returns `true` if it takes long to write: not on a thread that others wait for.
+    /// Returns `true` if writing it takes long, so that it must not block a thread that serves others.
     pub(crate) fn is_large(&self) -> bool {
         let (CallContent::Text(content) | CallContent::Blocks(content)) = &self.content;
         content.len() + self.structured.as_ref().map_or(0, String::len) > LARGE_BYTES
     }
 
-    /// Returns `true` if the call was cancelled and did nothing. What may have been done all the same does not count.
+    /// Returns `true` if the call was cancelled and did nothing. A call that may have had an effect does not count.
     pub fn was_cancelled(&self) -> bool {
         self.code == Some(FailureCode::Cancelled) && self.outcome != Some(WriteOutcome::Unknown)
     }
@@ -195,7 +195,7 @@ impl CallContent {
         }
     }
 
-    /// Says what the content holds beside text, such as `an image (image/png)`.
+    /// Describes the content other than text, such as `an image (image/png)`.
     pub fn others(&self) -> Vec<String> {
         let Self::Blocks(blocks) = self else {
             return Vec::new();

@@ -1,5 +1,5 @@
-//! The two tools of a view with search. Finding is limited as a list is; what `call_tool` names is called as itself, under
-//! its own name, and recorded there. Whatever comes to no such call is recorded under the name of the search's own tool.
+//! The two tools of a view with search. Finding is limited like a list; the tool that `call_tool` names is called and recorded
+//! under its own name. Any other request is recorded under the name of the search tool.
 
 use std::{borrow::Cow, sync::LazyLock};
 
@@ -28,7 +28,7 @@ pub enum SearchDispatch<'a> {
         tool: Cow<'a, str>,
         arguments: Option<&'a str>,
     },
-    /// The results of the search, or the reason why nothing was called.
+    /// The results of the search, or the reason why no tool was called.
     Answer(Box<CallOutcome>),
 }
 
@@ -67,7 +67,7 @@ pub async fn searched<'a>(
     ))
 }
 
-/// Returns the answer to a name that a caller made up, or may not know.
+/// Returns the answer to a name that does not exist, or that the caller may not see.
 pub fn unknown(name: &str, call_id: &str) -> ToolResult {
     let shown = shorten(name, 64);
     let message = format!("There is no tool `{shown}` here. Use a name that {FIND_TOOLS} answers.");
@@ -87,7 +87,7 @@ struct CallToolArguments<'a> {
     arguments: Option<&'a RawValue>,
 }
 
-/// Reads the arguments of `call_tool`. Those inside stay as they came: the tool's own stage reads them.
+/// Reads the arguments of `call_tool`. The inner arguments are left unread: the tool's own stage reads them.
 fn called(text: &str) -> Result<CallToolArguments<'_>, CallError> {
     let read = serde_json::from_str::<CallToolArguments<'_>>(text).ok();
     match read.filter(|called| {

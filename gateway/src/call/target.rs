@@ -1,5 +1,6 @@
 //! The targets of a tool call: a collection, a plugin or another MCP server. Each has a folder here: `bind` makes its request
-//! of checked arguments, `run` asks it, `shape` checks its answer. What a call finds prepared is in `catalogue/target/`.
+//! from checked arguments, `run` sends it, and `shape` checks its answer. The prepared parts of a target are in
+//! `catalogue/target/`.
 
 pub(super) mod collection;
 pub(super) mod item;
@@ -53,7 +54,7 @@ pub(super) enum TargetAnswer<'r> {
 }
 
 impl<'t> TargetRequest<'t> {
-    /// Makes the request of arguments that meet the tool's schema.
+    /// Makes the request from arguments that meet the tool's schema.
     pub(super) fn bind(
         cursors: &CursorCipher,
         caller: &CallerIdentity,
@@ -103,7 +104,7 @@ impl<'t> TargetRequest<'t> {
                 invocation,
                 plugin::run(call, target, invocation, slot, record).await?,
             ),
-            // The future is boxed: what a request over the network takes would make the future of every call large.
+            // The future is boxed: otherwise a request over the network would make the future of every call large.
             Self::Upstream(target, request) => TargetAnswer::Upstream(
                 target,
                 request,
@@ -114,7 +115,7 @@ impl<'t> TargetRequest<'t> {
 }
 
 impl TargetAnswer<'_> {
-    /// Checks the answer, and makes the outcome of the call of it.
+    /// Checks the answer, and makes the outcome of the call from it.
     pub(super) async fn shape(
         self,
         call: &ToolCall<'_>,
@@ -124,7 +125,7 @@ impl TargetAnswer<'_> {
         let size = self.size();
         let answer = (size, self.to_check());
         let turn = AnswerTurn::wait(call.gateway, call.tool, answer, asked_at).await;
-        // A write cannot be undone, and the agent must know of it.
+        // A write cannot be undone, so the agent must know about it.
         let turn = turn.map_err(|error| match writes {
             true => error.outcome(WriteOutcome::Unknown),
             false => error,
@@ -140,7 +141,7 @@ impl TargetAnswer<'_> {
                 upstream::shape(call, target, request, &answer)
             }
         });
-        // An answer that is refused is not counted among those that clients have not taken.
+        // A refused answer is not counted as memory that waits for a client.
         if size >= memory::MUCH_BYTES {
             memory::give_free_blocks_back();
         }
@@ -156,7 +157,7 @@ impl TargetAnswer<'_> {
         }
     }
 
-    /// Returns the text of the answer that is checked against a schema, and the check.
+    /// Returns the part of the answer that is checked against a schema, and its checker.
     fn to_check(&self) -> Option<(&ResultChecker, &str)> {
         match self {
             Self::Collection(..) => None,
@@ -170,7 +171,7 @@ impl TargetAnswer<'_> {
 }
 
 impl ToolCall<'_> {
-    /// Returns what the plugin host is given with the call.
+    /// Returns the context of the call for the plugin host.
     pub(super) fn context(&self, record: &CallRecord) -> CallContext {
         CallContext {
             tenant: self.caller.tenant.clone(),
@@ -183,7 +184,7 @@ impl ToolCall<'_> {
         }
     }
 
-    /// Explains an answer that may not be passed on: the source may have changed.
+    /// Explains an answer that may not be passed on, since the source may have changed.
     pub(super) async fn explain(&self, error: CallError) -> CallError {
         if !matches!(
             error.code,

@@ -1,4 +1,4 @@
-//! Calls of a version that is served beside the live one: its arguments are converted, and the result is converted back.
+//! Calls of a version that is served in addition to the live one: its arguments are converted, and the result is converted back.
 
 use std::time::Instant;
 
@@ -22,9 +22,9 @@ use crate::{
     telemetry::GatewayMetrics,
 };
 
-/// Bytes of a result that are converted on the thread of the request.
+/// The size up to which a result is converted on the thread of the request.
 const LIGHT_BYTES: usize = 64 * 1024;
-/// Items of a list among which that of a text is looked for.
+/// The most items of a list that are compared with a text.
 const ITEMS_MAX: usize = 1_000;
 
 /// Admits a call of a kept version until the version ends.
@@ -42,8 +42,8 @@ pub(super) fn admit(metrics: &GatewayMetrics, tool: &CatalogueTool) -> Result<()
     )))
 }
 
-/// Returns the error for a tool that is not there for a caller. One that is pinned to a version which is no longer served gets
-/// to know that, if it may see the tool of the live version.
+/// Returns the error for a tool that does not exist for a caller. A caller that is pinned to a version which is no longer served
+/// is told so, if it may see the tool of the live version.
 pub(super) fn not_there(caller: &CallerIdentity, request: &CallRequest<'_>) -> CallError {
     let viewer = CatalogueViewer::Caller(caller);
     let catalogue = &request.snapshot.catalogue;
@@ -60,7 +60,8 @@ fn gone(what: String) -> CallError {
     CallError::new(FailureCode::VersionGone, format!("{what} {advice}"))
 }
 
-/// Converts checked arguments of a kept version to those of the tool that runs, and checks them again. Others stay as they are.
+/// Converts checked arguments of a kept version to those of the tool that runs, and checks them again. Other arguments are
+/// returned unchanged.
 pub(super) fn convert_arguments(
     tool: &CatalogueTool,
     arguments: Map<String, Value>,
@@ -78,14 +79,15 @@ pub(super) fn convert_arguments(
         })?
         .validate(&converted)
         .map_err(|invalid| {
-            // The names in it are those of another version.
+            // The names in the error are those of another version.
             let message = "The arguments cannot be converted to those of the live version.";
             CallError::new(FailureCode::InvalidArguments, message).log(invalid.message().to_owned())
         })?;
     Ok((runs, arguments))
 }
 
-/// Converts the outcome of a call to that of the kept version which was called, and checks its result. Others stay as they are.
+/// Converts the outcome of a call to that of the kept version which was called, and checks its result. Other outcomes are
+/// returned unchanged.
 pub(super) async fn convert_outcome(
     gateway: &ServingGateway,
     tool: &CatalogueTool,
@@ -117,14 +119,14 @@ pub(super) async fn convert_outcome(
         })
 }
 
-/// Gives an error the names that its caller knows: those that a kept version has for columns, and that of the argument which
-/// the source refuses.
+/// Rewrites an error with the names that its caller knows: those of columns in a kept version, and that of the argument which the
+/// source refuses.
 pub(super) fn convert_error(tool: &CatalogueTool, error: CallError) -> CallError {
     name_argument(tool, convert_columns(tool, error))
 }
 
-/// Names the argument whose column a source is about where it refuses a write. The message names it as well, since most models
-/// are shown that alone.
+/// Names the argument whose column a source refuses in a write. The message names it too, since most models are shown only the
+/// message.
 fn name_argument(tool: &CatalogueTool, mut error: CallError) -> CallError {
     let (Some(target), Some(column)) = (tool.tool.collection(), &error.field) else {
         return error;
@@ -179,7 +181,7 @@ fn convert_columns(tool: &CatalogueTool, mut error: CallError) -> CallError {
     error
 }
 
-/// Gives a preview the names that the kept version has for columns. Other outcomes stay as they are.
+/// Rewrites a preview with the column names of the kept version. Other outcomes are returned unchanged.
 pub(super) fn convert_preview(tool: &CatalogueTool, outcome: CallOutcome) -> CallOutcome {
     let (calls, mut result) = match (tool.shim(), outcome) {
         (Some((calls, _)), CallOutcome::Complete(result)) => (calls, result),
@@ -225,7 +227,7 @@ fn old_plan(calls: &CallShim, plan: &str) -> String {
     }
 }
 
-/// Converts a plan as its caller reads it: the columns that would change, and the record before and after.
+/// Converts a plan to the form that its caller reads: the columns that would change, and the record before and after.
 fn convert_plan(calls: &CallShim, plan: &mut Value) {
     if let Some(Value::Array(changed)) = plan.get_mut("changed") {
         for name in changed {
@@ -241,7 +243,7 @@ fn convert_plan(calls: &CallShim, plan: &mut Value) {
     }
 }
 
-/// Converts a record as the result of a write does, and by the names of columns where that gives none.
+/// Converts a record like the result of a write, or by the names of columns if that gives no result.
 fn old_record(calls: &CallShim, record: Map<String, Value>) -> Map<String, Value> {
     let mut result = Value::Object(Map::from_iter([(
         "record".to_owned(),
@@ -278,7 +280,7 @@ fn convert_result(
         return Ok(result);
     };
     if calls.down.is_empty() {
-        // Nothing is written anew, so that numbers keep their digits.
+        // The value is not written again, so that numbers keep their digits.
         if let Some(checker) = &calls.results {
             let value = serde_json::from_str(&structured).unwrap_or_default();
             checker.check(&value, &structured)?;
@@ -308,7 +310,7 @@ fn convert_result(
     Ok(result)
 }
 
-/// The value of a result in the live version and in the kept one, which the texts beside it repeat.
+/// The value of a result in the live version and in the kept one. The text blocks of the result repeat it.
 struct ValueChange<'v> {
     was: &'v Value,
     was_text: &'v str,
@@ -317,7 +319,7 @@ struct ValueChange<'v> {
 }
 
 impl ValueChange<'_> {
-    /// Returns the text of a result of records as the kept version has it: its JSON is the converted one.
+    /// Returns the text of a result with records in the form of the kept version: its JSON is the converted one.
     fn record_text(&self, text: &str, mode: TextMode) -> String {
         let sentence = text
             .strip_suffix(self.was_text)
@@ -343,7 +345,7 @@ impl ValueChange<'_> {
         *content = Value::Array(blocks).to_string();
     }
 
-    /// Converts a text that repeats the value, alone or after other words, or a part of it.
+    /// Converts a text that repeats the value or a part of it, on its own or after other words.
     fn convert_text(&self, text: &mut String) {
         if let Some(before) = text.strip_suffix(self.was_text) {
             *text = [before, self.is_text].concat();
@@ -447,7 +449,7 @@ mod tests {
             .and_then(|text| text.strip_prefix("One airport: "));
         let after: Value = serde_json::from_str(after.expect("words before")).expect("JSON");
         assert_eq!(after, wanted);
-        // A text with another value is the tool's own.
+        // A text with another value belongs to the tool.
         assert_eq!(got[2], "Its height is in feet.");
         assert_eq!(got[3], "{\"feet\":8}");
         assert_eq!(got[4], Value::Null);
@@ -466,7 +468,7 @@ mod tests {
         assert_eq!(got, wanted);
     }
 
-    /// The names of the live version are none that the caller knows.
+    /// The caller does not know the names of the live version.
     #[test]
     fn a_plan_has_the_old_names_of_columns() {
         let plan = json!({
@@ -497,7 +499,7 @@ mod tests {
         assert!(!is_heavy(&calls, &result("KEF")));
         let large = "x".repeat(LIGHT_BYTES);
         assert!(is_heavy(&calls, &result(&large)));
-        // An argument that is not written anew costs as much as its check.
+        // An argument that is not rewritten costs no more than its check.
         let (up, down) = ToolShim::default().conversions().expect("a shim");
         let same = CallShim {
             up,

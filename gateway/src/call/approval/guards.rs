@@ -1,4 +1,4 @@
-//! Conditions that find the record of a write, and that hold the write to it.
+//! Conditions that find the record of a write, and that bind the write to it.
 
 use serde_json::{Map, Value, json};
 use weir_contracts::{
@@ -10,7 +10,7 @@ use weir_plugin_host::AdapterCondition;
 /// Types of columns whose values are stored approximately: a comparison would not find them again.
 const INEXACT: [&str; 2] = ["float4", "float"];
 
-/// Returns the conditions that find the record of a change: its key, and what the contract holds it to.
+/// Returns the conditions that find the record of a change: its key, and the conditions of the contract.
 pub(super) fn conditions(
     key: &Map<String, Value>,
     options: Option<&Map<String, Value>>,
@@ -52,7 +52,7 @@ pub(super) fn guards(shape: &CollectionShape, before: &Map<String, Value>) -> Ve
     let guard = |field: &ShapeField| {
         let (comparison, value) = match before.get(&field.key)? {
             Value::Null => ("is-empty", Value::Bool(true)),
-            // What does not fit its column cannot be compared with it.
+            // A value that does not fit its column cannot be compared with it.
             value
                 if matches!(field.kind, ValueType::Integer | ValueType::Number)
                     && !value.is_number() =>

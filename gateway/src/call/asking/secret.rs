@@ -12,20 +12,20 @@ const DESCRIBED: [&str; 6] = [
     "secret key",
     "private key",
 ];
-/// Words of a message that ask for what comes a few words behind them.
+/// Verbs in a message that ask for something named a few words later.
 const ASKING: [&str; 8] = [
     "enter", "type", "provide", "paste", "give", "input", "supply", "need",
 ];
-/// Words before a secret by which something else is meant, such as its name.
+/// Words before a secret that make it something else, such as the name of the secret.
 const OTHERS: [&str; 9] = [
     "of", "for", "to", "about", "no", "not", "never", "without", "don't",
 ];
-/// Words that may follow a secret. Before any other one it belongs to the name of something else.
+/// Words that may follow a secret. Before any other word, it is part of the name of something else.
 const FOLLOWING: [&str; 10] = [
     "to", "for", "of", "and", "or", "so", "here", "below", "again", "in",
 ];
 
-/// Returns the name of a field of a form that looks like a secret, by itself or by the message above it.
+/// Returns the name of a field of a form that looks like a secret, on its own or because of the message above it.
 pub(in crate::call) fn secret_field(params: Option<&Value>) -> Option<String> {
     let params = params?;
     let fields = params.pointer("/requestedSchema/properties")?.as_object()?;
@@ -53,7 +53,7 @@ fn is_secret(name: &str, field: &Value) -> bool {
                 || DESCRIBED.iter().any(|words| described.contains(words)))
 }
 
-/// Returns whether a person writes a text of their own. A number may be a bound on tokens, and neither a
+/// Returns whether a person enters free text. A number may be a bound on tokens, and neither a
 /// checkbox nor a choice from a list asks for a secret.
 fn takes_text(field: &Value) -> bool {
     let listed = |member: &str| {
@@ -69,7 +69,7 @@ fn takes_text(field: &Value) -> bool {
     !is_choice && !matches!(kind, "boolean" | "integer" | "number" | "array")
 }
 
-/// Returns whether a message asks for a secret, as do those of programs whose forms have one field, `value`.
+/// Returns whether a message asks for a secret. Some programs do so with forms whose only field is `value`.
 fn asks_for_secret(message: &str) -> bool {
     let message = message.to_lowercase();
     DESCRIBED.iter().any(|words| {
@@ -78,7 +78,7 @@ fn asks_for_secret(message: &str) -> bool {
     })
 }
 
-/// Returns whether a secret is asked for that stands between two parts of a message.
+/// Returns whether a secret that is named between two parts of a message is asked for.
 fn is_asked_for(before: &str, after: &str) -> bool {
     const WORDS_BETWEEN_MAX: usize = 3;
     let after = after.strip_prefix('s').unwrap_or(after);
@@ -99,7 +99,7 @@ fn is_asked_for(before: &str, after: &str) -> bool {
             let is_refused = words.get(at + 1).is_some_and(|word| OTHERS.contains(word));
             at <= WORDS_BETWEEN_MAX && !is_refused && !has_other(&words[..at])
         }
-        // A label alone, such as `GitHub password:`.
+        // Only a label, such as `GitHub password:`.
         None => words.len() <= 2 && matches!(after.trim(), "" | ":" | ".") && !has_other(&words),
     }
 }

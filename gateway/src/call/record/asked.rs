@@ -7,10 +7,10 @@ use crate::{
     telemetry::metrics::ToolMeter,
 };
 
-/// The thing that the caller may ask for, and asked for.
+/// The requested tool or item, which the caller may use.
 pub(super) enum RequestedTarget {
     Tool(Arc<CatalogueTool>),
-    /// An item, by the name that it is recorded under.
+    /// An item, by the name under which it is recorded.
     Item(Arc<ItemSource>, ItemKind, Box<str>),
     /// One of the two tools of a view with search, which belong to no contract.
     Search(&'static str),

@@ -28,14 +28,14 @@ pub(in crate::call) enum CollectionRequest {
     Write(Arc<AdapterChange>),
 }
 
-/// Records that an adapter is asked for.
+/// A query for an adapter.
 pub(in crate::call) struct ReadRequest {
     query: Arc<AdapterQuery>,
-    /// The list that the next page's cursor will be bound to.
+    /// The list to which the next page's cursor will be bound.
     bound: Option<CursorScope>,
-    /// The count of all records of the list, if the question asks for it.
+    /// The count of all records of the list, if the arguments request it.
     count: Option<Arc<AdapterSummaryQuery>>,
-    /// The related records that the question asks for, by their place among those of the tool.
+    /// The requested related records, by their place among the relations of the tool.
     include: Vec<usize>,
 }
 
@@ -44,9 +44,9 @@ pub(in crate::call) enum CollectionAnswer<'r> {
     Page {
         request: &'r ReadRequest,
         page: AdapterPage,
-        /// The total of all pages, if the question asks for it.
+        /// The total of all pages, if requested.
         total: Option<ListTotal>,
-        /// Of a lookup, if the question asks for them.
+        /// The related records of a lookup, if requested.
         related: Vec<RelatedPage>,
     },
     Summary(&'r AdapterSummaryQuery, AdapterSummaryPage),

@@ -1,4 +1,4 @@
-//! A request for a prompt, a resource or a completion, as plugins and other servers are asked.
+//! A request for a prompt, a resource or a completion of a plugin or another server.
 
 use std::{
     sync::{Arc, OnceLock},
@@ -18,6 +18,6 @@ pub(in crate::call) struct ItemCall<'a> {
     pub asked_at: Instant,
     /// The trace to pass on; `None` if calls are not traced.
     pub carried: Option<TraceContext>,
-    /// Where the host says which build of a plugin it was.
+    /// Where the host records which build of a plugin answered.
     pub ran_on: Arc<OnceLock<Arc<str>>>,
 }

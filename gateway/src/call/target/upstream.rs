@@ -1,4 +1,4 @@
-//! A tool of another MCP server. Its calls are sent once, with nothing of Weir's but the trace context.
+//! A tool of another MCP server. Its calls are sent once, and the trace context is the only thing that Weir adds.
 
 mod account;
 mod bind;
@@ -57,16 +57,16 @@ impl UpstreamRequest {
 
 /// The caller's answers to an earlier question.
 enum ResumedCall {
-    /// The request is made again with them.
+    /// The request is sent again with them.
     Again(weir_upstream::CallResumption),
-    /// A call is kept open for the answer, so nothing is sent but that.
+    /// A call is kept open for the answer, so only the answer is sent.
     Parked {
         handle: String,
         answer: Option<Box<RawValue>>,
     },
 }
 
-/// The server's answer, and the questions that it may ask. Without these, a question in it is one of the gateway's own.
+/// The server's answer, and the questions that it may ask. If there are none, a question in it comes from the gateway itself.
 pub(in crate::call) struct UpstreamAnswer {
     pub(super) result: Box<RawValue>,
     may_ask: Option<AllowedQuestions>,

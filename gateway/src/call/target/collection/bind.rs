@@ -1,5 +1,5 @@
-//! Makes the query or the change for an adapter. What was validated is what is sent: everything below is re-serialised from
-//! the checked value.
+//! Makes the query or the change for an adapter. Exactly what was validated is sent: everything below is serialised from the
+//! checked value.
 
 use serde_json::{Map, Value, json};
 use weir_contracts::{
@@ -88,8 +88,8 @@ fn list(
     }))
 }
 
-/// Returns what a cursor of this query is bound to, as JSON: `[[[column, comparison, value], …], [order, …], options]`.
-/// Cursors that are in use outlive an update of Weir, so this form stays as it is.
+/// Returns the part of this query to which a cursor is bound, as JSON: `[[[column, comparison, value], …], [order, …], options]`.
+/// Cursors in use outlive an update of Weir, so this form must not change.
 fn written(query: &AdapterQuery) -> String {
     let conditions: Vec<[&str; 3]> = query
         .conditions
@@ -202,7 +202,7 @@ fn change(
 mod tests {
     use super::*;
 
-    /// Another text here would make every cursor in use invalid.
+    /// Any change of this text would invalidate all cursors in use.
     #[test]
     fn the_form_that_cursors_are_bound_to_stays_as_it_is() {
         let condition = |column: &str, comparison: &str, value: &str| AdapterCondition {

@@ -21,12 +21,12 @@ use super::{
 };
 use crate::{call::CallError, catalogue::CollectionTool};
 
-/// The most time that counting all records of a list may take, and never more than half of what its call has left.
+/// The longest time for counting all records of a list; it is never more than half of the time that its call has left.
 const COUNTING_MAX: Duration = Duration::from_secs(2);
 
 /// The number of records of a list, on all its pages together.
 pub(in crate::call) enum ListTotal {
-    /// The page has them all.
+    /// The page has all records.
     Whole,
     Counted(AdapterSummaryPage),
     /// Counting took too long.
@@ -57,7 +57,7 @@ pub(super) fn apply_choices(
     Ok(())
 }
 
-/// Returns the order of a question. The form's own order, which ends with the key, breaks ties.
+/// Returns the order of a query. The form's own order, which ends with the key, breaks ties.
 fn chosen_order(
     choices: &ListChoices,
     wanted: &[&str],
@@ -68,7 +68,7 @@ fn chosen_order(
         let column = column_of(entry);
         let before = left.len();
         left.retain(|known| *known != column);
-        // A column that is named twice, either way, orders nothing the second time.
+        // A column that is repeated, in either direction, has no effect the second time.
         if left.len() == before {
             let refused = InvalidArguments::not_among(format!("/order_by/{index}"), &left);
             return Err(CallError::invalid(refused));
@@ -84,7 +84,7 @@ fn column_of(entry: &str) -> &str {
     entry.strip_prefix('-').unwrap_or(entry)
 }
 
-/// Returns the check of records whose columns the question chose.
+/// Returns the check for records whose columns the arguments chose.
 pub(super) fn chosen_checker(
     target: &CollectionTool,
     query: &AdapterQuery,
@@ -94,8 +94,8 @@ pub(super) fn chosen_checker(
     is_chosen.then(|| RecordChecker::for_fields(&choices.fields, &query.columns).into())
 }
 
-/// Counts the records of a list of which one page was read. The page is worth more than the count: where counting takes too
-/// long, or the adapter is busy, the total stays unknown.
+/// Counts the records of a list of which one page was read. The page matters more than the count: if counting takes too long, or
+/// if the adapter is busy, the total is unknown.
 pub(super) async fn count_all(
     host: &PluginHost,
     context: &CallContext,
@@ -108,7 +108,7 @@ pub(super) async fn count_all(
         return Ok(ListTotal::Whole);
     }
     let left = context.deadline.saturating_duration_since(Instant::now());
-    // A cancelled call is no failure of the adapter; one that ran into its deadline would count as one.
+    // A cancelled call does not count as a failure of the adapter; one that reached its deadline would.
     let cancel = context.cancel.child_token();
     let own = CallContext {
         cancel: cancel.clone(),
@@ -126,7 +126,7 @@ pub(super) async fn count_all(
     match counted {
         Ok(page) => Ok(ListTotal::Counted(page)),
         Err(failure) if context.cancel.is_cancelled() => Err(failure.into()),
-        // The page was read: it is answered without its total.
+        // The page was read, so it is answered without its total.
         Err(failure) => {
             tracing::debug!(%failure, "a list was not counted");
             Ok(ListTotal::Unknown)

@@ -1,4 +1,4 @@
-//! Related records that a lookup answers beside its own: each is read by its key, after the record that names it.
+//! Related records that a lookup answers in addition to its own: each is read by its key, after the record that refers to it.
 
 use serde_json::{Map, Value};
 use weir_plugin_host::{AdapterCondition, AdapterPage, AdapterQuery, CallContext, PluginHost};
@@ -17,7 +17,7 @@ use crate::{
 pub(in crate::call) struct RelatedPage {
     /// The place of the relation among those of the tool.
     relation: usize,
-    /// `None`: the record names no other.
+    /// `None`: the record refers to no other.
     page: Option<AdapterPage>,
 }
 
@@ -37,8 +37,8 @@ pub(super) fn asked_relations(
         .collect()
 }
 
-/// Reads the related records of a page's only record. A page that is no answer of a lookup names none: its fault is reported
-/// when it is shaped.
+/// Reads the related records of a page's only record. A page that is not a valid answer of a lookup has none: its fault is
+/// reported when it is shaped.
 pub(super) async fn read_related(
     host: &PluginHost,
     context: &CallContext,
@@ -68,7 +68,7 @@ pub(super) async fn read_related(
     Ok(pages)
 }
 
-/// Asks for the record whose key a record holds; `None` where a part of that key is null.
+/// Asks for the record whose key a record holds; `None` if a part of that key is null.
 fn key_query(related: &RelatedCollection, record: &Map<String, Value>) -> Option<AdapterQuery> {
     let condition = |(column, key): (&String, &String)| {
         let value = record.get(column).filter(|value| !value.is_null())?;
@@ -88,7 +88,7 @@ fn key_query(related: &RelatedCollection, record: &Map<String, Value>) -> Option
     })
 }
 
-/// Adds the related records to the record that names them, each checked against the shape of its own collection.
+/// Adds the related records to the record that refers to them, each checked against the shape of its own collection.
 pub(super) fn add_related(
     target: &CollectionTool,
     mut record: String,

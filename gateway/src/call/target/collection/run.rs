@@ -76,13 +76,13 @@ async fn write(
     written.map_err(write_failed)
 }
 
-/// Returns the error of a failed write. An adapter may write more than once: its error about the last write says nothing
-/// about those that a source has taken before.
+/// Returns the error of a failed write. An adapter may write more than once: its error about the last write does not exclude that
+/// the source accepted earlier ones.
 fn write_failed(failure: WriteFailure) -> CallError {
     let error = CallError::from(failure.failure);
     match error.code {
         _ if failure.handed_over => error.outcome(WriteOutcome::Unknown),
-        // A source that answered "no" has written nothing.
+        // A source that refused has written nothing.
         code if code.nothing_changed() => error,
         _ => error.outcome(WriteOutcome::None),
     }

@@ -24,7 +24,7 @@ const LEFT_OUT: &str = "dev.weir/left-out";
 const SOURCE_CHANGED: &str =
     "The source no longer has the columns, or their types, that this tool was published with.";
 
-/// Makes the result of a call of the answer.
+/// Makes the result of a call from the answer.
 pub(in crate::call::target) fn shape(
     cursors: &CursorCipher,
     target: &CollectionTool,
@@ -53,7 +53,7 @@ pub(in crate::call::target) fn shape(
     }
 }
 
-/// Returns the cursor of the next page as the agent gets it.
+/// Returns the cursor of the next page, in the form for the agent.
 fn sealed(cursors: &CursorCipher, bound: &CursorScope, next: &str) -> Result<String, CallError> {
     asking::seal(cursors, bound, next, "The source's cursor of the next page")
 }
@@ -162,7 +162,7 @@ fn list(
     } else {
         "."
     };
-    // The sentence of the form needs the columns of the form.
+    // The form's sentence requires the form's columns.
     let has_sentence = target.published.say.is_some() && chosen.is_none();
     let sentence = match records.first() {
         Some(first) if has_sentence && records.len() == 1 && next.is_none() => {
@@ -180,7 +180,7 @@ fn list(
     })
 }
 
-/// Checks the records of a page. Only an adapter that was asked to may say more than records.
+/// Checks the records of a page. An adapter may return more than records only if it was asked to.
 pub(super) fn check_page(
     target: &CollectionTool,
     records: &str,
@@ -218,8 +218,8 @@ pub(super) fn check_related(
     check_reported(related.records.page(records)?, related.counts_skipped)
 }
 
-/// Says which records are missing from an answer because a condition could not judge them. Columns that may not leave are not
-/// named.
+/// Lists the records that are missing from an answer because a condition could not be evaluated. Columns that may not leave the
+/// source are not named.
 pub(super) fn explain_skipped(target: &CollectionTool, skipped: &SkippedRecords) -> String {
     let place = name_columns(target, &skipped.columns);
     let records = match skipped.count {
@@ -282,7 +282,7 @@ fn written(target: &CollectionTool, record: &str) -> Result<ToolResult, CallErro
     ))
 }
 
-/// Says which parts of an answer are null or left out.
+/// Lists the parts of an answer that are null or left out.
 fn not_passed_on(odd: &[(String, String)]) -> String {
     const SHOWN_MAX: usize = 5;
     let one = |(column, reason): &(String, String)| match column.is_empty() {
@@ -300,8 +300,8 @@ fn not_passed_on(odd: &[(String, String)]) -> String {
     )
 }
 
-/// Returns the key of one record of an answer, such as `` `id` 7 ``, if it may leave: the record has to be found
-/// where the source is mended.
+/// Returns the key of one record of an answer, such as `` `id` 7 ``, if it may leave the source: whoever corrects the source has
+/// to find the record.
 fn key_of(target: &CollectionTool, records: &str, record: usize) -> Option<String> {
     const KEY_CHARS_MAX: usize = 100;
     let shape: CollectionShape = serde_json::from_str(&target.source.shape).ok()?;
@@ -320,7 +320,7 @@ fn key_of(target: &CollectionTool, records: &str, record: usize) -> Option<Strin
     is_plain.then(|| format!("`{column}` {value}"))
 }
 
-/// `key`: of the record, as text.
+/// `key`: the key of the record, as text.
 pub(super) fn mismatch(found: OutputMismatch, key: Option<String>) -> CallError {
     let error = match found.source_changed {
         true => match &found.column {
@@ -334,7 +334,7 @@ pub(super) fn mismatch(found: OutputMismatch, key: Option<String>) -> CallError 
             let place = match (&found.column, found.record) {
                 (None, _) => String::new(),
                 (Some(column), None) => format!(" in `{column}`"),
-                // One record would otherwise keep all the others from the agent.
+                // Otherwise, one record would keep all others from the agent.
                 (Some(column), Some(record)) => format!(
                     " in `{column}` of record {}{} of this answer; ask so that that record is not among them",
                     record + 1,
@@ -350,8 +350,8 @@ pub(super) fn mismatch(found: OutputMismatch, key: Option<String>) -> CallError 
     error.log(found.to_string())
 }
 
-/// Explains an answer that may not be passed on. Perhaps a column has another type: then the source has to be looked
-/// at, as it has to be if the adapter itself found it changed.
+/// Explains an answer that may not be passed on. Perhaps a column has another type: then the source is checked, as it is if the
+/// adapter itself found it changed.
 pub(in crate::call::target) async fn explain(
     call: &ToolCall<'_>,
     target: &CollectionTool,

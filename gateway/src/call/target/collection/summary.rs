@@ -20,7 +20,7 @@ use crate::{
     codes::FailureCode,
 };
 
-/// Asks how many records the conditions of a query let through.
+/// Asks how many records meet the conditions of a query.
 pub(super) fn count(query: AdapterQuery) -> AdapterSummaryQuery {
     let count = AdapterSummaryMeasure {
         name: "count".to_owned(),
@@ -36,7 +36,7 @@ pub(super) fn count(query: AdapterQuery) -> AdapterSummaryQuery {
     }
 }
 
-/// Asks what the arguments name of the choices that the tool offers.
+/// Asks for those measures and groups of the tool that the arguments name.
 pub(super) fn summarize(
     target: &CollectionTool,
     arguments: &Map<String, Value>,
@@ -130,7 +130,7 @@ fn having(
             .as_ref()
             .is_some_and(|choices| choices.is_decimal(measure));
         if !measures.contains(&measure) {
-            // Where no measure can be compared, the condition as a whole has to go.
+            // If no measure can be compared, the whole condition is removed.
             let place = match measures.is_empty() {
                 true => format!("/having/{index}"),
                 false => format!("/having/{index}/measure"),
@@ -207,7 +207,7 @@ fn shape_groups(
     let measures = query.measures.iter().map(|measure| measure.name.clone());
     let names: Vec<String> = groups.chain(measures).collect();
     let checker = RecordChecker::for_fields(fields, &names);
-    // The records are those of no key: which one is at fault says nothing.
+    // The records have no key, so naming the faulty one would not help.
     let fault = |found: OutputMismatch| {
         let record = None;
         mismatch(OutputMismatch { record, ..found }, None)

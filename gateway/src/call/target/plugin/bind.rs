@@ -13,7 +13,7 @@ use crate::{
     identity::CallerIdentity,
 };
 
-/// Returns the invocation, with the defaults put in, and the caller's answers to an earlier question.
+/// Returns the invocation, with defaults filled in, and the caller's answers to an earlier question.
 pub(in crate::call::target) fn bind(
     cursors: &CursorCipher,
     caller: &CallerIdentity,

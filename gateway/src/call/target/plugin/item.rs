@@ -16,7 +16,7 @@ use crate::{
     cursor::CursorScope,
 };
 
-/// Asks the plugin for an item. `bound`: what a question of the plugin belongs to.
+/// Asks the plugin for an item. `bound`: the request to which a question of the plugin belongs.
 pub(in crate::call) async fn ask_item(
     call: &ItemCall<'_>,
     plugin: &ItemPlugin,
@@ -61,7 +61,7 @@ pub(in crate::call) async fn ask_item(
         .await;
     drop(slot);
     match answer.map_err(|failure| failed(failure, false)) {
-        // A listed item that is not there is as unknown as an unlisted one.
+        // A listed item that does not exist counts as unknown, like an unlisted one.
         Err(error) if error.code == FailureCode::NotFound => Err(CallError::unknown()),
         Err(error) => Err(error),
         Ok(ToolAnswer::Complete { value, .. }) => {

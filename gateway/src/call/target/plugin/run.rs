@@ -18,7 +18,7 @@ use crate::{
 /// The bound on a tool's own reason for a refusal.
 const REASON_MAX: usize = 64;
 
-/// Calls the function. One that may change something continues when its caller leaves, like every write.
+/// Calls the function. A function that may change something continues when its caller leaves, like every write.
 pub(in crate::call::target) async fn run(
     call: &ToolCall<'_>,
     target: &PluginTool,
@@ -52,8 +52,7 @@ async fn write(
     answer.map_err(|failure| failed(failure, true))
 }
 
-/// Returns the error of a failed call. Only the host knows whether the plugin was asked to change something, and how
-/// far that came.
+/// Returns the error of a failed call. Only the host knows whether the plugin was asked to change something, and how far it got.
 pub(super) fn failed(failure: WriteFailure, writes: bool) -> CallError {
     let error = match failure.failure {
         AdapterFailure::Guest(error) => refused(error),

@@ -1,4 +1,4 @@
-//! Checks what a plugin's function answered against the published output schema.
+//! Checks the answer of a plugin's function against the published output schema.
 
 use serde_json::{Value, json as object};
 use weir_plugin_host::{ToolAnswer, ToolInvocation};
@@ -13,7 +13,7 @@ use crate::{
     codes::FailureCode,
 };
 
-/// Makes the outcome of a call of the answer.
+/// Makes the outcome of a call from the answer.
 pub(in crate::call::target) fn shape(
     call: &ToolCall<'_>,
     target: &PluginTool,
@@ -24,7 +24,7 @@ pub(in crate::call::target) fn shape(
     match answer {
         ToolAnswer::Complete { value, content } => {
             let result = complete(target, value.as_deref(), content.as_deref());
-            // A tool that has written cannot undo it, and the agent must know.
+            // A tool that has written cannot undo it, so the agent must know.
             let result = result.map_err(|error| match tool.tool.writes() {
                 true => error.outcome(WriteOutcome::Unknown),
                 false => error,
@@ -94,7 +94,7 @@ fn complete(
     Ok(ToolResult::from_content(content, structured, false))
 }
 
-/// Returns the answer in its one form, after checking it against the published schema.
+/// Returns the answer in its canonical form, after checking it against the published schema.
 fn checked(target: &PluginTool, structured: &Value, text: &str) -> Result<String, CallError> {
     let Some(output) = target.output() else {
         return Err(CallError::new(
@@ -108,7 +108,7 @@ fn checked(target: &PluginTool, structured: &Value, text: &str) -> Result<String
     Ok(structured.to_string())
 }
 
-/// Returns the blocks of a tool, after the text of the value beside them: models are shown the blocks alone.
+/// Returns the blocks of a tool, preceded by the structured value as text, since models are shown only the blocks.
 fn blocks(content: &str, text: Option<&str>) -> Result<String, CallError> {
     let read = json::read(content)
         .map_err(|error| CallError::output_mismatch(format!("content: {error}")))?;

@@ -1,5 +1,5 @@
-//! Asks a caller to connect its account at the server: by a link that its client opens, by a link in a form's text, or by one
-//! in an error.
+//! Asks a caller to connect its account at the server: by a link that its client opens, or by a link in the text of a form or an
+//! error.
 
 use std::sync::Arc;
 
@@ -40,8 +40,8 @@ impl AccountQuestions {
         }
     }
 
-    /// Returns the question, as a modern server would ask it. The error has the link where the caller cannot be asked.
-    /// `capabilities`: JSON. `scopes`: those that the call needs and the account has not.
+    /// Returns the question, as a modern server would ask it. If the caller cannot be asked, the error has the link.
+    /// `capabilities`: JSON. `scopes`: those that the call needs and that the account lacks.
     pub(super) async fn ask(
         &self,
         upstream: &UpstreamServer,

@@ -1,4 +1,4 @@
-//! Makes the request to the server: the arguments as it takes them, and its caller's answers to an earlier question.
+//! Makes the request to the server: the arguments in the server's form, and the caller's answers to an earlier question.
 
 use serde_json::{Map, Value, value::RawValue};
 use weir_upstream::UpstreamOperation;
@@ -15,7 +15,7 @@ use crate::{
     identity::CallerIdentity,
 };
 
-/// Returns the arguments as the server takes them, and the caller's answers to an earlier question.
+/// Returns the arguments in the server's form, and the caller's answers to an earlier question.
 pub(in crate::call::target) fn bind(
     cursors: &CursorCipher,
     caller: &CallerIdentity,
@@ -61,7 +61,7 @@ pub(in crate::call::target) fn bind(
     })
 }
 
-/// Returns the answers to an earlier question of the server, with its own state.
+/// Returns the answers to an earlier question of the server, with the server's state.
 pub(super) fn opened(
     cursors: &CursorCipher,
     bound: &CursorScope,

@@ -1,4 +1,4 @@
-//! Reads why a server gave no result: it was not reached, broke off, or refused.
+//! Reads why a server gave no result: it could not be reached, broke off, or refused.
 
 use serde_json::{Map, Value, json as object};
 use weir_schema::json;
@@ -12,7 +12,7 @@ use crate::{
     codes::FailureCode,
 };
 
-/// Characters of a server's own words about a refusal, the data of its error included.
+/// The most characters of a server's own words about a refusal, including the data of its error.
 const WORDS_MAX: usize = 1_000;
 const INVALID_PARAMS: i64 = -32602;
 const METHOD_NOT_FOUND: i64 = -32601;
@@ -95,15 +95,15 @@ pub(super) fn failed(failure: CallFailure, asked: &UpstreamOperation, writes: bo
     }
 }
 
-/// Returns when a server that takes no calls now may be called again; in a second, if it does not say.
+/// Returns after how many milliseconds a server that takes no calls now may be called again; a second, unless it gives a time.
 fn wait_ms(failure: &UpstreamFailure) -> u32 {
     failure
         .retry_after_s
         .map_or(1_000, |seconds| u32::from(seconds.get()) * 1_000)
 }
 
-/// Returns the URLs that a server of 2025-11-25 refuses for, as a question of the modern era: its caller calls again once they
-/// were opened. `None`: it is a refusal of another kind.
+/// Returns the URLs whose opening a server of 2025-11-25 requires, as a question of the modern era: its caller calls again once
+/// they are opened. `None` for a refusal of another kind.
 pub(super) fn url_question(refusal: &UpstreamRefusal) -> Option<Value> {
     let data = refusal
         .data
@@ -126,7 +126,7 @@ pub(super) fn url_question(refusal: &UpstreamRefusal) -> Option<Value> {
     )
 }
 
-/// Reads an error of the protocol, by which the server has refused.
+/// Reads a protocol error by which the server has refused.
 fn refused(refusal: &UpstreamRefusal, asked: &UpstreamOperation, writes: bool) -> CallError {
     let message = readable(&refusal.words());
     let words = refusal.message.to_lowercase();
@@ -154,7 +154,7 @@ fn refused(refusal: &UpstreamRefusal, asked: &UpstreamOperation, writes: bool) -
                 ..error
             }
         }
-        // It has done nothing yet.
+        // The server has done nothing yet.
         URL_ELICITATION_REQUIRED => CallError::new(FailureCode::ToolError, message),
         code => {
             let error = CallError::new(FailureCode::UpstreamError, message)
@@ -169,8 +169,8 @@ fn refused(refusal: &UpstreamRefusal, asked: &UpstreamOperation, writes: bool) -
 }
 
 /// Returns whether the server has no such resource. Revisions up to 2025-11-25 have a code for it; later ones, and the SDKs of
-/// both, say so by words beside the code for wrong parameters. Python SDK 1.x names the URI beside the code 0, and FastMCP in
-/// TypeScript beside that for an unknown method.
+/// both, use the code for wrong parameters with an explanation in words. Python SDK 1.x names the URI beside the code 0, and
+/// FastMCP in TypeScript beside that for an unknown method.
 fn is_missing(refusal: &UpstreamRefusal, uri: &str) -> bool {
     let words = refusal.words().to_lowercase();
     let names_it = words.contains(&uri.to_lowercase());
@@ -183,8 +183,8 @@ fn is_missing(refusal: &UpstreamRefusal, uri: &str) -> bool {
     }
 }
 
-/// Returns whether a server that knows no such method means what it was asked, by its words in small letters. Otherwise it
-/// means what it asked in turn, as a question that its caller does not take: SDKs answer the call with the error of that.
+/// Returns whether "method not found" concerns the request to the server, by its lower-case message. Otherwise it concerns a
+/// question of the server that its caller does not support: SDKs answer the call with that error.
 fn is_about_request(words: &str) -> bool {
     let words = words.trim().trim_start_matches("mcp error -32601:").trim();
     let about = [
@@ -206,8 +206,8 @@ fn changed(words: String) -> CallError {
     .log(words)
 }
 
-/// Returns a server's words without what moves a terminal's cursor. Of long ones the beginning and the end are kept, where
-/// the cause mostly is.
+/// Returns a server's message without terminal control characters. For a long message, only the beginning and the end are kept,
+/// where the cause usually is.
 fn readable(message: &str) -> String {
     let plain: Vec<char> = message
         .chars()

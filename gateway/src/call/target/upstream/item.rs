@@ -16,7 +16,7 @@ use crate::{
     cursor::CursorScope,
 };
 
-/// Makes the request for an item of the server. `bound`: what a question of the server belongs to.
+/// Makes the request for an item of the server. `bound`: the request to which a question of the server belongs.
 pub(in crate::call) fn bind_item(
     call: &ItemCall<'_>,
     server: &Arc<str>,
@@ -51,7 +51,7 @@ pub(in crate::call) async fn run_item(
     .await
 }
 
-/// Makes the outcome of a request for an item of the answer.
+/// Makes the outcome of a request for an item from the answer.
 pub(in crate::call) fn shape_item(
     call: &ItemCall<'_>,
     bound: &CursorScope,

@@ -52,7 +52,7 @@ impl UpstreamListener for CallListener {
         }
     }
 
-    /// Declines what the caller cannot be asked, and what no caller may be asked.
+    /// Declines questions that this caller cannot be asked, and questions that no caller may be asked.
     fn ask(&self, question: UpstreamQuestion) -> Answering {
         let params = question
             .params

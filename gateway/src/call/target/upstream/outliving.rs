@@ -8,8 +8,8 @@ use std::{
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 
-/// Work that runs in the future that waits for it. Dropped before its end it is cancelled, and continues in a task of its
-/// own: most work is awaited to its end, and needs none.
+/// Work that runs in the future that waits for it. If it is dropped before its end, it is cancelled and continues in a separate
+/// task: most work is awaited to its end, and needs no task.
 pub(super) struct SpawnOnDrop<F>
 where
     F: Future<Output: Send> + Send + 'static,
@@ -38,7 +38,7 @@ where
     type Output = F::Output;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
-        // Work that panicked is over: it must not continue elsewhere.
+        // Work that panicked has ended: it must not continue elsewhere.
         let mut work = self.work.take().expect("it is polled until its end");
         let polled = work.as_mut().poll(cx);
         if polled.is_pending() {

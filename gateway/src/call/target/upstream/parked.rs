@@ -1,5 +1,5 @@
-//! Calls of other servers that wait for an answer of their caller. A server of the legacy era asks in the middle of a call,
-//! so the call stays open here while its caller is asked, and continues with the answer. Only this process can continue it.
+//! Calls of other servers that wait for an answer from their caller. A legacy server asks in the middle of a call, so the call is
+//! kept open here while its caller is asked, and continues with the answer. Only this process can continue it.
 
 use std::{
     collections::HashMap,
@@ -31,10 +31,10 @@ pub(super) const ANSWER_WITHIN: Duration = Duration::from_secs(5 * 60);
 const CALLS_MAX: usize = 64;
 /// The key of a question that a legacy server asks.
 pub(super) const QUESTION: &str = "question";
-/// The mark of Weir's own states: a server's own is never taken for one, since no handle can be guessed.
+/// The mark of Weir's own states. A server cannot forge one, since handles cannot be guessed.
 const MARK: &str = "weir-parked:";
 
-/// A question of the server, and where its answer goes. Nothing sent means that the caller declined.
+/// A question of the server, and where its answer goes. If nothing is sent, the caller declined.
 pub(super) struct ParkedQuestion {
     pub question: UpstreamQuestion,
     pub answer: oneshot::Sender<Box<RawValue>>,
@@ -51,7 +51,7 @@ pub(super) struct RunningUpstreamCall {
     cancel: CancellationToken,
     /// Cancelled when the call has ended.
     over: CancellationToken,
-    /// Cancels the call when the request is cancelled that brought the last answer.
+    /// Cancels the call when the request that brought the last answer is cancelled.
     answering: Option<AbortOnDropHandle<()>>,
 }
 
@@ -61,7 +61,7 @@ struct ParkedCall {
     answer: oneshot::Sender<Box<RawValue>>,
 }
 
-/// A handle is known to one process and to one caller, in whose sealed state it travels.
+/// A handle is known only to one process and to one caller, in whose sealed state it travels.
 static PARKED: LazyLock<Mutex<HashMap<u128, ParkedCall>>> = LazyLock::new(Mutex::default);
 
 impl RunningUpstreamCall {
@@ -90,7 +90,7 @@ impl RunningUpstreamCall {
         }
     }
 
-    /// Waits for the end of the call, or for a question of the server, which ends the wait too: the call stays open, and the
+    /// Waits for the end of the call, or for a question of the server, which also ends the wait: the call is kept open, and the
     /// request with the answer continues it. A cancelled call is awaited as well: its true outcome counts.
     pub(super) async fn follow(mut self) -> Result<UpstreamAnswer, CallError> {
         let asked = tokio::select! {
@@ -134,7 +134,7 @@ impl Drop for RunningUpstreamCall {
     }
 }
 
-/// Returns the error of a call that is not waited for, or that broke off: what a write did by then is not known.
+/// Returns the error of a call that is no longer awaited, or that broke off: it is unknown what a write has done by then.
 pub(super) fn unfinished(error: CallError, writes: bool) -> CallError {
     if writes {
         error.outcome(WriteOutcome::Unknown)
@@ -149,13 +149,13 @@ fn park(running: RunningUpstreamCall, answer: oneshot::Sender<Box<RawValue>>) ->
     getrandom::fill(&mut bytes).ok()?;
     let handle = u128::from_be_bytes(bytes);
     let mut parked = parked();
-    // One that has ended without the answer is kept for the caller that brings it, since it has the result.
+    // A call that ended without the answer is kept for the caller that brings it, since it has the result.
     parked.retain(|_, call| {
         call.since.elapsed() < ANSWER_WITHIN
             && (!call.answer.is_closed() || call.running.over.is_cancelled())
     });
     if parked.len() >= CALLS_MAX {
-        // One that has ended gives way to one that is open.
+        // A call that has ended gives way to an open one.
         let ended = parked
             .iter()
             .filter(|(_, call)| call.running.over.is_cancelled());
@@ -202,13 +202,13 @@ pub(super) fn go_on(
     Some(running)
 }
 
-/// Gives up a call, if one is kept, whose caller gets the error instead. The call is cancelled at its server.
+/// Ends a call, if one is kept, by cancelling it at its server. The caller gets the error instead.
 pub(in crate::call) fn give_up(handle: Option<&str>, error: CallError) -> CallError {
     let given_up = handle.and_then(take);
     unfinished(error, given_up.is_some_and(|call| call.running.writes))
 }
 
-/// Waits until a call has ended that is kept: its server has answered without waiting for the caller.
+/// Waits until a kept call has ended, because its server answered without waiting for the caller.
 pub(in crate::call) async fn wait_for_end(handle: &str) {
     let over = number(handle).and_then(|handle| Some(parked().get(&handle)?.running.over.clone()));
     match over {
@@ -217,7 +217,8 @@ pub(in crate::call) async fn wait_for_end(handle: &str) {
     }
 }
 
-/// Returns `true` if a call is still kept under this handle: the request that brought an answer was refused before it could be given.
+/// Returns `true` if a call is still kept under this handle: the request that brought an answer was refused before the answer was
+/// passed on.
 pub(in crate::call) fn is_kept(handle: &str) -> bool {
     number(handle).is_some_and(|handle| parked().contains_key(&handle))
 }
@@ -230,7 +231,7 @@ fn number(handle: &str) -> Option<u128> {
     u128::from_str_radix(handle.strip_prefix(MARK)?, 16).ok()
 }
 
-/// Gives up every call that waits for its caller, at the end of the process.
+/// Cancels every call that waits for its caller, at the end of the process.
 pub fn abandon_questions() {
     let waiting = std::mem::take(&mut *parked());
     drop(waiting); // without the lock: each tells its server

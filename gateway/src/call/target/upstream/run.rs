@@ -37,10 +37,10 @@ use crate::{
     telemetry::GatewayMetrics,
 };
 
-/// The pause before a request is made again whose caller has opened URLs; each further one doubles it.
+/// The pause before a request is repeated after its caller has opened URLs; it doubles each time.
 const OPENED_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
-/// A request on its way, with everything it needs while its caller may go away.
+/// A request in flight, with everything it needs even if its caller leaves.
 struct OutgoingCall {
     upstream: Option<Arc<UpstreamServer>>,
     metrics: Arc<GatewayMetrics>,
@@ -101,12 +101,12 @@ impl OutgoingCall {
         asks && self.capabilities.is_some()
     }
 
-    /// Returns whether the call may be kept open for an answer of its caller, or has been already.
+    /// Returns whether the call may be kept open for an answer of its caller, or already was.
     fn may_be_parked(&self) -> bool {
         matches!(self.request.resumed, Some(ResumedCall::Parked { .. })) || self.may_be_asked()
     }
 
-    /// Returns the call that this one brings an answer for, if it does.
+    /// Returns the kept call for which this one brings an answer, if any.
     fn goes_on(&self) -> Option<Result<RunningUpstreamCall, CallError>> {
         let Some(ResumedCall::Parked { handle, answer }) = &self.request.resumed else {
             return None;
@@ -122,7 +122,7 @@ impl OutgoingCall {
         )
     }
 
-    /// Runs to its end although its caller may have gone: then the server is asked to cancel, and its outcome is awaited.
+    /// Runs to the end even if the caller leaves: then the server is asked to cancel, and its outcome is awaited.
     async fn run(self) -> Result<UpstreamAnswer, CallError> {
         let Some(upstream) = &self.upstream else {
             let error = CallError::new(
@@ -134,9 +134,9 @@ impl OutgoingCall {
         let opened = self.opened()?;
         let resumed = match &self.request.resumed {
             None => None,
-            // The answer to a question of the gateway's own is not for the server.
+            // The answer to one of the gateway's own questions is not for the server.
             Some(ResumedCall::Again(resumed)) => (!opened).then_some(resumed),
-            // A call is sent once, and this one was.
+            // A call is sent only once, and this one already was.
             Some(ResumedCall::Parked { .. }) => {
                 let error = CallError::new(FailureCode::Internal, "The gateway failed.");
                 return Err(unfinished(
@@ -192,7 +192,7 @@ impl OutgoingCall {
             if !opened {
                 break Ok(raw(&asked)?);
             }
-            // What its caller has opened takes a while, such as a sign-in.
+            // What the caller has opened, such as a sign-in, takes a while.
             if Instant::now() + pause >= self.deadline {
                 break result;
             }
@@ -209,7 +209,7 @@ impl OutgoingCall {
         })
     }
 
-    /// Asks the caller to connect an account, as it can be asked.
+    /// Asks the caller to connect an account, in the way that its client supports.
     async fn ask_for_account(
         &self,
         upstream: &UpstreamServer,
@@ -227,8 +227,8 @@ impl OutgoingCall {
         })
     }
 
-    /// Returns `true` if the caller says that it has opened the URLs that the server refused for. It is an error if it says
-    /// no: then nothing is sent.
+    /// Returns `true` if the caller confirms that it has opened the URLs that the server requires. If it declines, this is an
+    /// error, and nothing is sent.
     fn opened(&self) -> Result<bool, CallError> {
         let Some(ResumedCall::Again(resumed)) = &self.request.resumed else {
             return Ok(false);
@@ -257,7 +257,7 @@ impl OutgoingCall {
     }
 }
 
-/// Calls the tool, once. One that writes continues when its caller leaves, like every write.
+/// Calls the tool, once. A tool that writes continues when its caller leaves, like every write.
 pub(in crate::call::target) async fn run(
     call: &ToolCall<'_>,
     request: &Arc<UpstreamRequest>,
@@ -282,7 +282,7 @@ pub(in crate::call::target) async fn run(
     answer
 }
 
-/// Asks for something that changes nothing: a prompt, a resource or a completion.
+/// Sends a request that changes nothing: a prompt, a resource or a completion.
 pub(super) async fn read(
     gateway: &ServingGateway,
     caller: &CallerIdentity,
@@ -298,8 +298,8 @@ pub(super) async fn read(
     .await
 }
 
-/// Continues when its caller goes away, and is then cancelled. A question of the server ends the wait: the call stays open in
-/// a task of its own, and the request with the answer continues it.
+/// Continues when its caller goes away, and is then cancelled. A question of the server ends the wait: the call is kept open in a
+/// separate task, and the request with the answer continues it.
 async fn detached(outgoing: OutgoingCall) -> Result<UpstreamAnswer, CallError> {
     if let Some(running) = outgoing.goes_on() {
         return running?.follow().await;

@@ -21,10 +21,10 @@ use crate::{
 
 /// Members of `_meta` of one answer.
 const META_MAX: usize = 64;
-/// The names that answers may not use, since they are ours.
+/// The names that answers may not use, since Weir uses them.
 const OURS: [&str; 2] = ["dev.weir/", "io.modelcontextprotocol/serverInfo"];
 
-/// Makes the outcome of a call of the answer.
+/// Makes the outcome of a call from the answer.
 pub(in crate::call::target) fn shape(
     call: &ToolCall<'_>,
     target: &UpstreamTool,
@@ -32,7 +32,7 @@ pub(in crate::call::target) fn shape(
     answer: &UpstreamAnswer,
 ) -> Result<CallOutcome, CallError> {
     let ToolCall { caller, tool, .. } = *call;
-    // A write cannot be undone, and the agent must know of it.
+    // A write cannot be undone, so the agent must know about it.
     let unknown = |error: CallError| {
         if target.writes {
             error.outcome(WriteOutcome::Unknown)
@@ -101,7 +101,7 @@ pub(in crate::call) fn members(answer: &str) -> Result<Map<String, Value>, CallE
     read_members(answer).map(|(members, _)| members)
 }
 
-/// Reads an answer, with the digits of its numbers, and what of it could not be read as it was.
+/// Reads an answer, with the digits of its numbers, and lists the parts that could not be read as written.
 fn read_members(answer: &str) -> Result<(Map<String, Value>, Vec<JsonError>), CallError> {
     match json::read_answer(answer) {
         Ok((Value::Object(members), odd)) => Ok((members, odd)),
@@ -134,7 +134,7 @@ fn complete(
     // Each note is about a block that became a text.
     let texts = content.iter().filter(|block| block["type"] == "text");
     let has_text = texts.count() > notes.len();
-    // Most models are shown the blocks alone.
+    // Most models are shown only the blocks.
     if let Some(structured) = structured.as_deref().filter(|_| !has_text) {
         content.insert(0, blocks::text(structured));
     }
@@ -162,7 +162,7 @@ fn is_set(flag: &Value) -> bool {
     }
 }
 
-/// Returns the other members of a result as a text: some servers answer a value where the protocol has content.
+/// Returns the other members of a result as a text: some servers answer a value where the protocol requires content.
 fn others(members: &Map<String, Value>) -> Value {
     let known = ["isError", "resultType", "_meta"];
     let others = members
@@ -191,8 +191,8 @@ pub(crate) fn passed_meta(meta: Map<String, Value>) -> impl Iterator<Item = (Str
         .take(META_MAX)
 }
 
-/// Returns the structured content. That of an error need not meet the schema, but some clients check it all the same,
-/// so what does not meet it is left out.
+/// Returns the structured content. That of an error need not meet the schema, but some clients check it anyway, so content that
+/// does not meet it is left out.
 fn structured(
     target: &UpstreamTool,
     structured: Option<Value>,
@@ -221,7 +221,7 @@ fn structured(
     }
 }
 
-/// Has the server's lists read again: its tools may differ from the published ones.
+/// Requests that the server's lists be read again: its tools may differ from the published ones.
 pub(in crate::call::target) fn explain(
     call: &ToolCall<'_>,
     target: &UpstreamTool,
