@@ -81,16 +81,16 @@ use crate::{
     },
 };
 
-/// The first admin key, in the state folder; readable by its owner alone.
+/// The first admin key, in the state folder; readable only by its owner.
 pub const TOKEN_FILE: &str = "admin.token";
-/// Requests of admins are few; this bounds those of other clients. An operator still finds room: connections that have shown
-/// no admin key give way.
+/// Admins send few requests; this bounds those of other clients. An operator still finds room: connections that have not shown an
+/// admin key give way.
 const CONNECTIONS_MAX: usize = 64;
-/// Connections from one address that have shown no admin key.
+/// Connections from one address that have not shown an admin key.
 const ADDRESS_CONNECTIONS_MAX: usize = 32;
-/// The head of the first request on a connection takes no longer to arrive.
+/// The time within which the head of the first request on a connection must arrive.
 const FIRST_HEAD_MAX: Duration = Duration::from_secs(2);
-/// The paths that probes ask. They come by an address, which no page of another site can take as its own name.
+/// The paths for probes. Probes use an IP address as the host, which no page of another site can have as its name.
 const PROBES: [&str; 2] = ["/healthz", "/readyz"];
 
 /// The state that all handlers share.
@@ -102,7 +102,7 @@ pub struct AdminContext {
     pub door: Arc<FrontDoor>,
     /// Sign-ins by an issuer that have begun.
     pub(crate) sign_ins: ConsoleSignIns,
-    /// It is cancelled when the process ends: streams end then.
+    /// Cancelled when the process ends, which ends the streams.
     pub ending: CancellationToken,
 }
 
@@ -202,7 +202,7 @@ pub async fn serve(
         address_connections_max: ADDRESS_CONNECTIONS_MAX,
         first_head_max: FIRST_HEAD_MAX,
     };
-    // Made for the first request: the routes take megabytes and milliseconds, and many gateways are never asked.
+    // Built for the first request: the routes take megabytes and milliseconds, and many gateways never need them.
     let routes = Arc::new(OnceLock::new());
     let service = service_fn(move |request: hyper::Request<Incoming>| {
         let routes = routes.get_or_init(|| TowerToHyperService::new(router(&admin, local)));
@@ -220,7 +220,7 @@ fn router(admin: &Arc<AdminContext>, local: SocketAddr) -> Router {
         .method_not_allowed_fallback(async || AdminProblem::method().into_response());
     let router = routes().router;
     router
-        // A contract may have the name of the route that previews one.
+        // A contract may be called like the route for previews.
         .route(
             "/v1/contracts/preview",
             check_query("/v1/contracts/{name}", get(contracts::show_preview)),
@@ -257,7 +257,8 @@ fn router(admin: &Arc<AdminContext>, local: SocketAddr) -> Router {
         .merge(scrape)
 }
 
-/// Checks Host and Origin, whatever the route, and that a body is not compressed: a file would be kept in its compressed form.
+/// Checks Host and Origin for every route, and that a body is not compressed: otherwise a file would be kept in its compressed
+/// form.
 async fn visit(Shared(admin): Ask, request: Request, next: Next) -> Response {
     let (head, body) = request.into_parts();
     let path = head.uri.path();
@@ -278,7 +279,7 @@ async fn visit(Shared(admin): Ask, request: Request, next: Next) -> Response {
     }
 }
 
-/// Returns whether the gateway is ready for calls. Everything that is refused meanwhile is named, a line each.
+/// Returns whether the gateway is ready for calls. Everything that is currently refused is listed, one line each.
 async fn ready(Shared(admin): Ask) -> Response {
     match admin.gateway.fault().await {
         None => {
@@ -293,7 +294,7 @@ async fn ready(Shared(admin): Ask) -> Response {
     }
 }
 
-/// Returns an address that signs an operator in at the console, once, within a minute; `None` where no operator has a key.
+/// Returns an address that signs an operator in at the console, once, within a minute; `None` if no operator has a key.
 pub async fn sign_in_address(
     state: &GatewayState,
     listen: SocketAddr,
@@ -318,8 +319,8 @@ pub async fn sign_in_address(
     )))
 }
 
-/// Makes the first admin key if none was ever made. It is in the file, which only its owner can read, before it is valid: a
-/// process that is killed in between continues at the next start.
+/// Makes the first admin key if none was ever made. It is written to the file, which only its owner can read, before it is valid:
+/// after a crash in between, the next start continues.
 pub async fn first_key(state: &GatewayState, folder: &Path) -> anyhow::Result<()> {
     if !state.admins().await?.is_empty() {
         return Ok(());
@@ -354,7 +355,7 @@ pub async fn first_key(state: &GatewayState, folder: &Path) -> anyhow::Result<()
     if state.add_first_admin(&row).await? {
         tracing::info!("the first admin key is in {}", path.display());
     } else if state.admins().await?.iter().all(|it| it.id != row.id) {
-        // A node on another machine was quicker: what this one has minted opens nothing.
+        // A node on another machine was faster: the key minted here gives no access.
         if let Err(error) = std::fs::remove_file(&path) {
             tracing::warn!(%error, "the admin key in {} opens nothing: delete it", path.display());
         }

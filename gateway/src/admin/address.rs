@@ -10,15 +10,15 @@ use std::{
 
 /// The file of the state folder that holds the address.
 const FILE: &str = "admin.url";
-/// The address as it is written to the file. The file is locked while its gateway lives, so that an operator's key is never
-/// sent to another process that has taken the port.
+/// The address as it is written to the file. The file is locked while its gateway runs, so that an operator's key is never sent
+/// to another process that has taken the port.
 pub struct AddressFile {
     file: PathBuf,
     address: String,
     held: File,
 }
 
-/// Writes the address down.
+/// Writes the address to the file.
 pub fn announce(folder: &Path, address: SocketAddr) -> io::Result<AddressFile> {
     let (file, address) = (folder.join(FILE), format!("http://{address}"));
     let held = weir_files::replace_held(&file, address.as_bytes())?;
@@ -30,8 +30,8 @@ pub fn announce(folder: &Path, address: SocketAddr) -> io::Result<AddressFile> {
 }
 
 impl AddressFile {
-    /// Keeps the address written down. Of several gateways over one state folder the last one is found, and within a second
-    /// another one when that has ended.
+    /// Keeps the address in the file. Of several gateways with one state folder, the last one is found; when it ends, another one
+    /// is found within a second.
     pub async fn keep(mut self) -> Infallible {
         loop {
             weir_watch::next_beat().await;
@@ -48,7 +48,7 @@ impl AddressFile {
     }
 }
 
-/// Returns the address of a gateway that serves this state folder now.
+/// Returns the address of a running gateway with this state folder.
 pub fn found(folder: &Path) -> anyhow::Result<String> {
     let file = folder.join(FILE);
     match weir_files::read_held(&file) {

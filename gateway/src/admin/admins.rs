@@ -22,12 +22,12 @@ pub(super) struct NewAdmin {
     #[schema(min_length = 1, max_length = 64, pattern = "^[A-Za-z0-9_.@:-]+$")]
     name: String,
     role: Role,
-    /// Whether they also decide about writes that wait for a person.
+    /// Whether they may also decide about writes that wait for a person.
     #[serde(default)]
     approves: bool,
 }
 
-/// All admin keys that ever were. Role: operator.
+/// All admin keys, revoked ones too. Role: operator.
 #[utoipa::path(get, path = "/v1/admins", responses(
     (status = 200, body = Vec<AdminView>), (status = 401, body = AdminProblem), (status = 403, body = AdminProblem)))]
 pub(super) async fn list(

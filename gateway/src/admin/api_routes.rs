@@ -1,5 +1,5 @@
-//! The routes of the API, each at the path that its description names. A test makes the OpenAPI document of the descriptions
-//! and keeps it in a file: the code that makes it would be megabytes of the program.
+//! The routes of the API, each at the path that its description names. A test makes the OpenAPI document from the descriptions
+//! and keeps it in a file: the code for this would add megabytes to the program.
 
 use std::sync::Arc;
 
@@ -54,14 +54,14 @@ impl ApiRoute {
         self
     }
 
-    /// Bounds the bodies of the route, in place of the bound that others have.
+    /// Sets the bound on the bodies of the route, in place of the default.
     pub(super) fn body_max(mut self, bytes: usize) -> Self {
         self.handlers = self.handlers.layer(DefaultBodyLimit::max(bytes));
         self
     }
 }
 
-/// Makes a route of handlers whose descriptions name the same path.
+/// Makes a route from handlers whose descriptions name the same path.
 macro_rules! routes {
     ($module:ident :: $handler:ident $(, $next_module:ident :: $next:ident)* $(,)?) => {
         utoipa_axum::paste! {

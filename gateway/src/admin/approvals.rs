@@ -21,11 +21,11 @@ pub(super) struct AgreedPlan {
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RejectedPlan {
-    /// Why, in a sentence that the agent reads.
+    /// The reason, in a sentence that the agent reads.
     reason: Option<String>,
 }
 
-/// Writes that wait for a person, then those of the last day that no longer do, newest first. Role: approver or operator.
+/// Writes that wait for a person, then those of the last day that no longer wait, newest first. Role: approver or operator.
 #[utoipa::path(get, path = "/v1/approvals", responses((status = 200, body = Vec<PlanView>),
     (status = 401, body = AdminProblem), (status = 403, body = AdminProblem), (status = 503, body = AdminProblem)))]
 pub(super) async fn list(Shared(admin): Ask, staff: AdminPrincipal) -> Answer<Json<Vec<PlanView>>> {
@@ -46,7 +46,7 @@ pub(super) async fn show(
     Ok(Json(approvals::show(&admin.control, &id).await?))
 }
 
-/// Lets the agent make the write, once and before the plan expires. Role: approver or operator.
+/// Allows the agent to make the write, once and before the plan expires. Role: approver or operator.
 #[utoipa::path(post, path = "/v1/approvals/{id}/approve", request_body = AgreedPlan,
     params(("id" = String, Path, description = "the plan's id")),
     responses((status = 200, body = PlanView), (status = 400, body = AdminProblem), (status = 401, body = AdminProblem),

@@ -29,11 +29,11 @@ use crate::control::{
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct RecordFilter {
-    /// RFC 3339, a date, or 90s, 15m, 2h, 7d ago; those of that time are among the records.
+    /// RFC 3339, a date, or 90s, 15m, 2h, 7d ago; records of exactly that time are included.
     since: Option<String>,
-    /// As `since`; those of that time are not.
+    /// As `since`; records of exactly that time are excluded.
     until: Option<String>,
-    /// call, intent, refused, admin or chain; several with commas between them.
+    /// call, intent, refused, admin or chain; several are separated by commas.
     kind: Option<String>,
     #[param(max_length = 400)]
     agent: Option<String>,
@@ -48,26 +48,26 @@ pub(super) struct RecordFilter {
     outcome: Option<String>,
     #[param(max_length = 400)]
     call_id: Option<String>,
-    /// A text that the record contains as it is written, such as a digest of arguments.
+    /// A text that the written record contains, such as a digest of arguments.
     #[param(max_length = 400)]
     text: Option<String>,
 }
 
-/// One page of them.
+/// One page of records.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct RecordPage {
     #[serde(flatten)]
     #[param(ignore)]
     filter: RecordFilter,
-    /// `time` and `receipt` of a record, with a comma between them: the records before that one, in their order.
+    /// `time` and `receipt` of a record, separated by a comma: the page ends before that record.
     #[param(max_length = 400)]
     before: Option<String>,
-    /// asc: the oldest of them first, which is the default; desc: the newest.
+    /// asc: oldest first, which is the default; desc: newest first.
     #[serde(default)]
     #[param(inline)]
     order: RecordOrder,
-    /// The newest so many of those that match, 1 to 1000; by default 100.
+    /// The number of newest matching records, 1 to 1000; by default 100.
     #[serde(default, deserialize_with = "read_number")]
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<usize>,
@@ -171,8 +171,8 @@ pub(super) async fn show_call(
     Ok(Json(audit::show_call(&admin.control, &call_id).await?))
 }
 
-/// Proof of one record, for a file that `weir audit verify --file` checks without the trail: its line, and those that link it to a
-/// later record that something else knows. Role: auditor.
+/// Proof of one record, for a file that `weir audit verify --file` checks without the trail: its line, and the lines that link it
+/// to a later record that is known elsewhere. Role: auditor.
 #[utoipa::path(get, path = "/v1/audit/{call_id}/proof",
     params(ProofRange, ("call_id" = String, Path, description = "the call's id, of which the end is proven; or `chain:seq` of a record")),
     responses((status = 200, body = RecordProof), (status = 400, body = AdminProblem), (status = 401, body = AdminProblem), (status = 403, body = AdminProblem),
@@ -197,7 +197,7 @@ pub(super) async fn verify(Shared(admin): Ask, staff: AdminPrincipal) -> Answer<
     Ok(Json(audit::verify(&admin.control, &[]).await?))
 }
 
-/// The same, and of each receipt whether its record is there, with the record. Role: auditor.
+/// The same, and for each receipt whether its record exists, with the record. Role: auditor.
 #[utoipa::path(post, path = "/v1/audit/verify", request_body = Receipts, responses(
     (status = 200, body = TrailReport), (status = 400, body = AdminProblem), (status = 401, body = AdminProblem),
     (status = 403, body = AdminProblem), (status = 413, body = AdminProblem), (status = 415, body = AdminProblem),
@@ -211,8 +211,8 @@ pub(super) async fn verify_receipts(
     Ok(Json(audit::verify(&admin.control, &wanted.receipts).await?))
 }
 
-/// Streams all records that match as JSON lines, as they were written, the oldest first. A broken stream ends the connection,
-/// so that a part is not taken for the whole. Role: auditor.
+/// Streams all matching records as JSON lines, as they were written, oldest first. A broken stream ends the connection, so that a
+/// part is not mistaken for the whole. Role: auditor.
 #[utoipa::path(get, path = "/v1/audit/export", params(RecordFilter), responses(
     (status = 200, content_type = "application/jsonl", body = String), (status = 400, body = AdminProblem),
     (status = 401, body = AdminProblem), (status = 403, body = AdminProblem), (status = 422, body = AdminProblem),

@@ -1,4 +1,4 @@
-//! Tries a call: as any agent, with its checks and its answer.
+//! Tries a call as any agent, with the same checks and the same answer.
 
 use axum::{Json, extract::State as Shared};
 use serde::Deserialize;
@@ -21,7 +21,7 @@ pub(super) struct Trial {
     /// The agent of the call; by default `local`, while no key was ever made.
     #[serde(default = "local")]
     agent: String,
-    /// True: access, limits and arguments are checked, and no adapter is asked.
+    /// If true, access, limits and arguments are checked, but no adapter is asked.
     #[serde(default)]
     dry_run: bool,
 }
@@ -34,8 +34,8 @@ fn local() -> String {
     "local".into()
 }
 
-/// Runs one call, or checks it, as an agent would make it. It is recorded like any other. Role: editor, and operator
-/// where it may change something.
+/// Runs one call, or checks it, as an agent would make it. It is recorded like any other. Role: editor, and operator if it may
+/// change something.
 #[utoipa::path(post, path = "/v1/calls", request_body = Trial, responses(
     (status = 200, body = Tried), (status = 400, body = AdminProblem), (status = 401, body = AdminProblem),
     (status = 403, body = AdminProblem), (status = 404, body = AdminProblem), (status = 413, body = AdminProblem),

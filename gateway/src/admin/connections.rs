@@ -1,4 +1,4 @@
-//! Connections, and what there is behind them: for the author of a contract.
+//! Connections and the sources that they reach, for the author of a contract.
 
 use std::time::Duration;
 
@@ -24,17 +24,17 @@ use crate::control::{
     },
 };
 
-/// The time in which a file arrives: links are slow.
+/// The time within which a file must arrive: links may be slow.
 const UPLOAD_MAX: Duration = Duration::from_secs(600);
 
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct WantedSources {
-    /// A part of the name, in any case.
+    /// A part of the name; upper and lower case are equal.
     #[serde(default)]
     #[param(max_length = 400)]
     q: String,
-    /// `next_cursor` of the answer before.
+    /// `next_cursor` of the previous answer.
     #[serde(default)]
     #[param(max_length = 400)]
     cursor: String,
@@ -93,7 +93,7 @@ pub(super) async fn list(
     Ok(Json(connections::list(&admin.control).await?))
 }
 
-/// Asks whether the other end answers, for at most 10 seconds. Role: editor.
+/// Checks whether the other end answers, for at most 10 seconds. Role: editor.
 #[utoipa::path(post, path = "/v1/connections/{name}/check",
     params(("name" = String, Path, description = "the connection's name")),
     responses((status = 200, body = ConnectionCheck), (status = 401, body = AdminProblem), (status = 403, body = AdminProblem),
@@ -107,7 +107,7 @@ pub(super) async fn check(
     Ok(Json(connections::check(&admin.control, &name).await?))
 }
 
-/// The tables or spreadsheets behind a connection, 200 at a time. A web service lists none. Role: editor.
+/// The tables or spreadsheets that a connection reaches, 200 at a time. A web service lists none. Role: editor.
 #[utoipa::path(get, path = "/v1/connections/{name}/sources",
     params(("name" = String, Path, description = "the connection's name"), WantedSources),
     responses((status = 200, body = SourceList), (status = 400, body = AdminProblem), (status = 401, body = AdminProblem),
@@ -175,8 +175,8 @@ pub(super) async fn rows(
     Ok(Json(rows))
 }
 
-/// Puts a file, at most 64 MiB, in the place of the one of that path, or makes it, where the configuration says `uploads = true`. It
-/// is recorded in the trail. Role: editor.
+/// Creates or replaces the file at that path, at most 64 MiB, if the configuration has `uploads = true`. It is recorded in the
+/// trail. Role: editor.
 #[utoipa::path(put, path = "/v1/files/{connection}/{*path}",
     params(("connection" = String, Path, description = "the connection's name"),
         ("path" = String, Path, description = "the file's path in it, folders parted by `/`")),

@@ -1,4 +1,4 @@
-//! Serves the console: one page and its files, which were built into the program. They need no key; the page gets its data
+//! Serves the console: one page and its files, which were built into the program. They require no key; the page gets its data
 //! from the routes of this API, with the key of its user.
 
 use axum::{
@@ -12,7 +12,7 @@ use super::{AdminProblem, problem::PathParams};
 use crate::web_files::{FileCaching, find_file, protection, serve_file};
 
 const PAGE: &str = "index.html";
-/// Nothing but this page's own files and this API: no inline script or style, no other origin, no frame around it.
+/// Allows only this page's own files and this API: no inline script or style, no other origin, no frame around it.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; \
                       form-action 'none'; frame-ancestors 'none'; base-uri 'none'; require-trusted-types-for 'script'; \
                       trusted-types 'none'";
@@ -35,7 +35,7 @@ async fn show_page(headers: HeaderMap) -> Response {
     }
 }
 
-/// Answers with the OpenAPI document of the API, from which the types of the console are made too.
+/// Answers with the OpenAPI document of the API, from which the types of the console are also made.
 async fn show_document(headers: HeaderMap, uri: Uri) -> Response {
     match find_file("openapi.json") {
         Some(file) => serve_file(file, &headers, FileCaching::Revalidate, protection(POLICY)),
@@ -60,7 +60,7 @@ mod tests {
 
     use super::*;
 
-    /// No unit test embeds files, so that this is a program without the console.
+    /// Unit tests embed no files, so this is a program without the console.
     #[tokio::test]
     async fn a_program_without_the_console_says_how_to_make_one() {
         let page = show_page(HeaderMap::new()).await;

@@ -1,4 +1,4 @@
-//! Signing in by an issuer of OpenID Connect. These routes need no key: they are how one comes by a session.
+//! Signing in by an issuer of OpenID Connect. These routes require no key, since people use them to get a session.
 
 use axum::{
     Json,
@@ -22,7 +22,7 @@ const PLACE: &str = "/v1/session/oidc";
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct WantedSignIn {
-    /// A secret of the tab, which ends the sign-in too.
+    /// A secret of the tab, which is also required to end the sign-in.
     #[schema(min_length = 32, max_length = 128)]
     tab: String,
 }
@@ -30,7 +30,7 @@ pub(super) struct WantedSignIn {
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct AnsweredSignIn {
-    /// The query that the browser came back with.
+    /// The query with which the browser returned.
     #[schema(max_length = 16384)]
     query: String,
     /// The secret of the tab.
@@ -45,7 +45,7 @@ pub(super) async fn show(Shared(admin): Ask) -> Answer<Json<SignInProvider>> {
     Ok(Json(console_sign_in::provider(&admin.control)?))
 }
 
-/// Begins a sign-in at the issuer, from a page of this address. Everyone may ask.
+/// Begins a sign-in at the issuer, from a page of this address. No credential is needed.
 #[utoipa::path(post, path = "/v1/session/oidc", request_body = WantedSignIn, security(()), responses(
     (status = 201, body = StartedSignIn), (status = 400, body = AdminProblem), (status = 404, body = AdminProblem),
     (status = 413, body = AdminProblem), (status = 415, body = AdminProblem), (status = 422, body = AdminProblem),
@@ -64,8 +64,8 @@ pub(super) async fn begin(
     Ok((StatusCode::CREATED, Json(begun)))
 }
 
-/// Ends a sign-in. The link is of use once, within a minute, for `POST /v1/session`. Only the browser that began one can end
-/// it.
+/// Ends a sign-in. The link can be used once, within a minute, for `POST /v1/session`. Only the browser that began a sign-in can
+/// end it.
 #[utoipa::path(post, path = "/v1/session/oidc/answer", request_body = AnsweredSignIn, security(()), responses(
     (status = 201, body = SignInLink), (status = 400, body = AdminProblem), (status = 403, body = AdminProblem),
     (status = 404, body = AdminProblem), (status = 413, body = AdminProblem), (status = 415, body = AdminProblem),
@@ -83,7 +83,7 @@ pub(super) async fn finish(
     Ok((StatusCode::CREATED, Json(link)))
 }
 
-/// Returns the origin of the page, if it is this very address: the door lets every page of this machine in.
+/// Returns the origin of the page, if it is exactly this address: the door admits every page of this machine.
 fn own_origin(headers: &HeaderMap) -> Option<&str> {
     let text = |name| headers.get(name)?.to_str().ok();
     let origin = text(header::ORIGIN)?;

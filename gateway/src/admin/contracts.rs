@@ -30,7 +30,7 @@ use crate::control::{
     },
 };
 
-/// The bound on a submission: a contract file as large as one may be, with what JSON escapes in it.
+/// The bound on a submission: a contract file of the largest permitted size, with its JSON escapes.
 pub(super) const SUBMITTED_MAX_BYTES: usize = 2 * form::FILE_BYTES_MAX;
 
 /// The schemas of one contract's tools.
@@ -60,12 +60,12 @@ pub(super) struct PreviewedText {
 pub(super) struct Agreed {
     /// The fingerprint of the difference that was reviewed; another one is refused.
     fingerprint: String,
-    /// True: the version whose place it takes stays served, for agents that are pinned to it and at `/mcp/<contract>@<major>`.
+    /// If true, the replaced version is still served, for agents that are pinned to it and at `/mcp/<contract>@<major>`.
     #[serde(default)]
     keep: bool,
     /// The last day of the kept version, or a time in RFC 3339. By default it has none.
     sunset: Option<String>,
-    /// What converts calls of the version that is kept: see docs/versions.md. Left out: what the difference suggests.
+    /// The conversion of calls of the kept version: see docs/versions.md. By default, the one that the difference suggests.
     #[schema(value_type = Option<Object>)]
     shim: Option<Value>,
 }
@@ -82,9 +82,9 @@ pub(super) struct Back {
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct DiffQuery {
-    /// A version; by default the live one, or the last one that was live of a contract that was retired.
+    /// A version; by default the live one, or the last live one of a retired contract.
     from: Option<String>,
-    /// A version; by default the live one, or the last one that was live of a contract that was retired.
+    /// A version; by default the live one, or the last live one of a retired contract.
     to: Option<String>,
 }
 
@@ -93,22 +93,22 @@ pub(super) struct DiffQuery {
 pub(super) struct DraftsQuery {
     /// Only the drafts of this contract.
     contract: Option<String>,
-    /// Of one status alone.
+    /// Only drafts of one status.
     status: Option<DraftStatus>,
-    /// The id of a draft: those that no longer wait and are older than it.
+    /// The id of a draft: only older drafts that no longer wait.
     before: Option<String>,
 }
 
-/// A contract with the tools that it would have.
+/// A contract with its planned tools.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Planned {
-    /// The input schema of each tool, by name; a tool that is left out would be gone.
+    /// The input schema of each tool, by name; a tool that is left out counts as removed.
     #[schema(value_type = HashMap<String, Object>)]
     tools: Inputs,
 }
 
-/// Lists all contracts that ever were, and everything that is refused or waits. Role: viewer.
+/// Lists all contracts, retired ones too, and everything that is refused or waits. Role: viewer.
 #[utoipa::path(get, path = "/v1/contracts", responses(
     (status = 200, body = ContractsView), (status = 401, body = AdminProblem), (status = 403, body = AdminProblem)))]
 pub(super) async fn list(Shared(admin): Ask, staff: AdminPrincipal) -> Answer<Json<ContractsView>> {
@@ -185,7 +185,7 @@ pub(super) async fn show(
     Ok(([(header::ETAG, read.tag)], Json(read.contract)))
 }
 
-/// The condition of a change: the contract is still as it was read.
+/// The condition for a change: the contract has not changed since it was read.
 pub(super) struct IfMatch(Option<String>);
 
 impl<S: Send + Sync> FromRequestParts<S> for IfMatch {
@@ -225,8 +225,8 @@ pub(super) async fn version(
     ))
 }
 
-/// The difference between two versions, and, where calls are kept, which of them the second would have refused
-/// (`impact`). Role: viewer.
+/// The difference between two versions, and, if calls are kept, which of these the second would have refused (`impact`). Role:
+/// viewer.
 #[utoipa::path(get, path = "/v1/contracts/{name}/diff",
     params(("name" = String, Path, description = "the contract's name"), DiffQuery),
     responses((status = 200, body = Object), (status = 400, body = AdminProblem), (status = 401, body = AdminProblem),
@@ -244,7 +244,7 @@ pub(super) async fn compare(
     ))
 }
 
-/// Lists the agents whose past calls other tools would refuse. Nothing is stored. Role: viewer.
+/// Lists the agents whose past calls would be refused if the contract had other tools. Nothing is stored. Role: viewer.
 #[utoipa::path(post, path = "/v1/contracts/{name}/impact", request_body = Planned,
     params(("name" = String, Path, description = "the contract's name")),
     responses((status = 200, body = PlannedImpact), (status = 400, body = AdminProblem), (status = 401, body = AdminProblem),
@@ -277,8 +277,8 @@ pub(super) async fn list_callers(
     Ok(Json(callers::list(&admin.control, &name).await?))
 }
 
-/// Makes an earlier version live again; the fingerprint is that of the difference from live to it. Role: editor, and
-/// operator where it breaks.
+/// Makes an earlier version live again; the fingerprint is that of the difference from the live version to it. Role: editor, and
+/// operator if it is breaking.
 #[utoipa::path(post, path = "/v1/contracts/{name}/rollback", request_body = Back,
     params(("name" = String, Path, description = "the contract's name"),
         ("If-Match" = Option<String>, Header, description = "the ETag of the contract as it was read")),
@@ -324,7 +324,7 @@ pub(super) async fn retire(
     Ok((StatusCode::ACCEPTED, Json(held)))
 }
 
-/// Drafts: all that wait, then the newest 200 that no longer do, newest first. Role: viewer.
+/// Drafts: all that wait, then the newest 200 of the others, newest first. Role: viewer.
 #[utoipa::path(get, path = "/v1/drafts", params(DraftsQuery), responses((status = 200, body = Vec<DraftView>),
     (status = 400, body = AdminProblem), (status = 401, body = AdminProblem), (status = 403, body = AdminProblem),
     (status = 404, body = AdminProblem, description = "there is no draft `before`, or none any more")))]
@@ -355,7 +355,7 @@ pub(super) async fn draft(
     Ok(Json(drafts::show(&admin.control, &id).await?))
 }
 
-/// Publishes a draft exactly as it was reported. Role: editor, and operator where it breaks.
+/// Publishes a draft exactly as it was reported. Role: editor, and operator if it is breaking.
 #[utoipa::path(post, path = "/v1/drafts/{id}/publish", request_body = Agreed,
     params(("id" = String, Path, description = "the draft's id")),
     responses((status = 200, body = NowLive), (status = 400, body = AdminProblem), (status = 401, body = AdminProblem),

@@ -8,8 +8,8 @@ use crate::{
     identity::IdentityFailure,
 };
 
-/// The recent requests without a valid key or token at this process, the newest first, with the reason of each and how often
-/// it was repeated; 100 of callers whose credential is genuine and 100 of others. Role: auditor.
+/// The recent requests without a valid key or token at this process, newest first, with the reason and the number of repeats; 100
+/// from callers with a genuine credential and 100 from others. Role: auditor.
 #[utoipa::path(get, path = "/v1/identity/failures", responses(
     (status = 200, body = Vec<IdentityFailure>), (status = 401, body = AdminProblem), (status = 403, body = AdminProblem)))]
 pub(super) async fn failures(

@@ -27,16 +27,15 @@ pub(super) struct NewKey {
     /// The tenant of the agent; by default the agent itself.
     #[schema(min_length = 1, max_length = 64, pattern = "^[A-Za-z0-9_.@:-]+$")]
     tenant: Option<String>,
-    /// Left out: every contract.
+    /// By default every contract.
     #[serde(default, deserialize_with = "read_nullable_object")]
     access: Option<AccessList>,
-    /// The view that it sees at `/mcp`. By default everything that it may use. It bounds nothing: `access` says what the
-    /// agent may use.
+    /// The view that it sees at `/mcp`. By default everything that it may use. It does not restrict the agent: `access` does.
     #[schema(max_length = 32, pattern = "^[a-z][a-z0-9-]*$")]
     view: Option<String>,
     #[serde(default, deserialize_with = "raw::object")]
     limits: KeyLimits,
-    /// Left out: it does not expire.
+    /// By default it does not expire.
     #[schema(minimum = 1, maximum = 315360000)]
     expires_in_s: Option<i64>,
 }
@@ -54,7 +53,7 @@ impl From<NewKey> for KeyRequest {
     }
 }
 
-/// All keys that ever were, revoked ones too. Role: viewer.
+/// All keys, revoked ones too. Role: viewer.
 #[utoipa::path(get, path = "/v1/keys", responses(
     (status = 200, body = Vec<KeyView>), (status = 401, body = AdminProblem), (status = 403, body = AdminProblem)))]
 pub(super) async fn list(Shared(admin): Ask, staff: AdminPrincipal) -> Answer<Json<Vec<KeyView>>> {
@@ -62,7 +61,7 @@ pub(super) async fn list(Shared(admin): Ask, staff: AdminPrincipal) -> Answer<Js
     Ok(Json(keys::list(&admin.control).await?))
 }
 
-/// Makes a key for an agent, also where it names contracts or tools that are still to come. Role: operator.
+/// Makes a key for an agent, even if it names contracts or tools that do not exist yet. Role: operator.
 #[utoipa::path(post, path = "/v1/keys", request_body = NewKey, responses(
     (status = 201, body = MadeKey), (status = 400, body = AdminProblem), (status = 401, body = AdminProblem),
     (status = 403, body = AdminProblem), (status = 413, body = AdminProblem), (status = 415, body = AdminProblem),

@@ -1,4 +1,4 @@
-//! Live figures and events: what runs now, for watchers.
+//! Live figures and events of the running gateway, for watchers.
 
 use std::{convert::Infallible, time::Duration};
 
@@ -30,9 +30,9 @@ use crate::{
     telemetry::events::LiveEvent,
 };
 
-/// The window of figures where none is asked for, in seconds.
+/// The default window of figures, in seconds.
 const WINDOW_USUAL: u64 = 60;
-/// The time between two looks whether the holder of a stream may still read.
+/// The time between two checks that the holder of a stream may still read.
 const CHECK_INTERVAL: Duration = Duration::from_secs(5);
 
 #[derive(Deserialize, IntoParams)]
@@ -51,7 +51,7 @@ pub(super) struct WantedEvents {
     calls: Option<bool>,
 }
 
-/// What was counted of calls in the last seconds, from the counters that Prometheus scrapes too. Role: viewer.
+/// The counts of calls in the last seconds, from the counters that Prometheus also scrapes. Role: viewer.
 #[utoipa::path(get, path = "/v1/stats", params(WantedFigures), responses(
     (status = 200, body = StatsView), (status = 400, body = AdminProblem), (status = 401, body = AdminProblem),
     (status = 403, body = AdminProblem), (status = 422, body = AdminProblem)))]
@@ -65,11 +65,11 @@ pub(super) async fn stats(
     Ok(Json(stats::show(&admin.control, window)?))
 }
 
-/// What happens, as server-sent events until the client goes: each second `stats` with the figures of about the last
-/// one and those since the start; `call` for calls that ended, at most 50 a second; and `draft`, `contract`, `drift`, `plugin`,
-/// `upstream`, `config` and `key` where those are others than before, within about a second: ask for them again. `missed` says
-/// how many events a slow reader lost. At most 16 streams are served at once; where none is free, the holder of the most gives its
-/// oldest to a holder of fewer. Role: viewer.
+/// Events as they happen, as server-sent events until the client disconnects: each second `stats` with the figures of about the
+/// last one and those since the start; `call` for calls that ended, at most 50 a second; and `draft`, `contract`, `drift`,
+/// `plugin`, `upstream`, `config` and `key` when those have changed, within about a second: fetch them again. `missed` is the
+/// number of events that a slow reader lost. At most 16 streams are served at once; if none is free, the holder of the most loses
+/// its oldest to a holder of fewer. Role: viewer.
 #[utoipa::path(get, path = "/v1/events", params(WantedEvents), responses(
     (status = 200, content_type = "text/event-stream", body = String), (status = 400, body = AdminProblem),
     (status = 401, body = AdminProblem), (status = 403, body = AdminProblem), (status = 503, body = AdminProblem, description = "too many streams are open")))]
@@ -109,8 +109,8 @@ struct StreamHolder {
 }
 
 impl StreamHolder {
-    /// Returns the next event; `None` at the end of the process, and where the session or the key has ended or the place went to
-    /// another admin.
+    /// Returns the next event; `None` at the end of the process, and if the session or the key has ended or another admin took
+    /// the place.
     async fn next(
         &self,
         subscription: &mut EventSubscription,
@@ -132,7 +132,7 @@ impl StreamHolder {
                     name: "stats",
                     data,
                 }) => {
-                    // It comes each second: a stream ends with the right to read it.
+                    // It is sent each second: a stream ends with the right to read it.
                     self.may_read(state).await.then_some(())?;
                     Some(Event::default().event("stats").data(data))
                 }
@@ -148,12 +148,12 @@ impl StreamHolder {
 
     async fn may_read(&self, state: &weir_state::GatewayState) -> bool {
         let holds = sessions::is_live(state, &self.admin, self.session.as_deref()).await;
-        // Where nothing can be read, nothing is known to have ended.
+        // If the state cannot be read, nothing is known to have ended.
         holds.unwrap_or(true)
     }
 }
 
-/// Returns the next call; never, where calls are not wanted.
+/// Returns the next call; never returns if calls are not wanted.
 async fn receive_call(
     calls: &mut Option<broadcast::Receiver<LiveEvent>>,
 ) -> Result<LiveEvent, RecvError> {

@@ -19,7 +19,7 @@ use crate::control::{
     operations::nodes::{self, MissingNode, NodeList},
 };
 
-/// Prefixes of the routes whose changes are waited for.
+/// Prefixes of the routes whose changes are awaited.
 const CHANGING: [&str; 7] = [
     "/v1/keys",
     "/v1/admins",
@@ -33,11 +33,11 @@ const CHANGING: [&str; 7] = [
 /// The prefix of the routes that change builds, which nodes compile before they serve them.
 const BUILDS: &str = "/v1/plugins";
 
-/// The prefix of the routes of contracts, and the ends of those that change nothing.
+/// The prefix of the routes of contracts, and the suffixes of those that change nothing.
 const CONTRACTS: &str = "/v1/contracts/";
 const UNCHANGING: [&str; 2] = ["/preview", "/impact"];
 
-/// The processes that share the state, with the last change that each has taken over; none where the state is a file. Role:
+/// The processes that share the state, with the last change that each has applied; none if the state is a file. Role:
 /// viewer.
 #[utoipa::path(get, path = "/v1/nodes", responses(
     (status = 200, body = NodeList), (status = 401, body = AdminProblem), (status = 403, body = AdminProblem),
@@ -47,8 +47,8 @@ pub(super) async fn list(Shared(admin): Ask, staff: AdminPrincipal) -> Answer<Js
     Ok(Json(nodes::list(&admin.control).await?))
 }
 
-/// Lets an answer to a change wait until all nodes have taken it over, where several share the state. The answer says whether
-/// they have: `everywhere`, and in `missing` which have not.
+/// Delays the answer to a change until all nodes have applied it, if several share the state. In the answer, `everywhere` shows
+/// whether they have, and `missing` lists those that have not.
 pub(super) async fn await_nodes(
     Shared(admin): Shared<Arc<AdminContext>>,
     request: Request,
@@ -61,7 +61,7 @@ pub(super) async fn await_nodes(
     if !changes || !admin.state.is_shared() || !response.status().is_success() {
         return response;
     }
-    // The change is made. Where the nodes cannot be asked about it, the answer does not say that it holds everywhere.
+    // The change is made. If the nodes cannot be asked, the answer does not claim that it applies everywhere.
     let builds = match is_build {
         true => nodes::await_builds(&admin.control).await,
         false => Ok(Vec::new()),
@@ -89,7 +89,7 @@ pub(super) async fn await_nodes(
 
 /// Returns `true` for a request whose answer waits for all nodes.
 pub(super) fn is_change(method: &Method, path: &str) -> bool {
-    // A pin or a plugin may have the name of such a route.
+    // A pin or a plugin may be named like such a route.
     let is_unchanging =
         path.starts_with(CONTRACTS) && UNCHANGING.iter().any(|route| path.ends_with(route));
     *method != Method::GET

@@ -20,7 +20,7 @@ use crate::control::{
     operations::plugins::{self, FileOutcome, PluginFile, PluginView, PluginsView},
 };
 
-/// The time in which a plugin arrives: some are tens of megabytes, and links are slow.
+/// The time within which a plugin must arrive: some are tens of megabytes, and links may be slow.
 const UPLOAD_MAX: Duration = Duration::from_secs(600);
 
 /// A plugin is a few megabytes; a component in another language may be tens.
@@ -29,7 +29,7 @@ pub(super) const BODY_MAX_BYTES: usize = 64 << 20;
 /// The name of the route that loads the files of the folder.
 const RELOAD: &str = "reload";
 
-/// The build that is accepted.
+/// The build to accept.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Accept {
@@ -45,8 +45,8 @@ pub(super) async fn list(Shared(admin): Ask, staff: AdminPrincipal) -> Answer<Js
     Ok(Json(plugins::list(&admin.control)))
 }
 
-/// Puts a component into the plugins folder and waits until it runs or is refused. A refused one is removed again, one that
-/// waits to be accepted stays, and the present build runs on. Role: operator.
+/// Puts a component into the plugins folder and waits until it runs or is refused. A refused one is removed again, one that must
+/// be accepted first is kept, and the present build keeps running. Role: operator.
 #[utoipa::path(put, path = "/v1/plugins/{name}",
     params(("name" = String, Path, description = "the file's name without `.wasm`")),
     request_body(content_type = "application/wasm", content = Vec<u8>),
@@ -69,7 +69,7 @@ pub(super) async fn upload(
     Ok(Json(uploaded.await?))
 }
 
-/// Uploads the plugin of that name, which is that of a route too.
+/// Uploads the plugin of that name, which is also that of a route.
 pub(super) async fn upload_reload(
     admin: Ask,
     staff: AdminPrincipal,

@@ -49,7 +49,7 @@ pub(super) async fn policy_schema(
     Ok(Json(PolicySchema { schema }))
 }
 
-/// Says what the policies in force decide of each case. Nothing is called. Role: viewer.
+/// Returns the decision of the policies in force on each case. No tool is called. Role: viewer.
 #[utoipa::path(post, path = "/v1/policy/test", request_body = PolicyCases, responses(
     (status = 200, body = Vec<PolicyCaseResult>), (status = 400, body = AdminProblem), (status = 401, body = AdminProblem),
     (status = 403, body = AdminProblem), (status = 413, body = AdminProblem), (status = 415, body = AdminProblem),

@@ -59,7 +59,7 @@ impl AdminProblem {
         }
     }
 
-    /// Refuses a request for a missing thing. The name is that of the request.
+    /// Refuses a request for a missing thing. The name comes from the request.
     pub fn not_found(what: &str, name: &str) -> Self {
         let shown = shorten(name, NAME_MAX_CHARS);
         Self::new(
@@ -82,17 +82,17 @@ impl AdminProblem {
         )
     }
 
-    /// Returns a refusal that another try may end (503).
+    /// Returns a refusal after which another attempt may succeed (503).
     pub fn unavailable(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, detail)
     }
 
-    /// Returns the refusal of a request that cannot be read. What it repeats of the request is shortened.
+    /// Returns the refusal of a request that cannot be read. Quoted parts of the request are shortened.
     fn unread(status: StatusCode, detail: &str) -> Self {
         Self::new(status, shorten(detail, UNREAD_MAX_CHARS))
     }
 
-    /// Returns the refusal of a request that is read but makes no sense (422).
+    /// Returns the refusal of a request that can be read but makes no sense (422).
     pub fn invalid(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, detail)
     }
@@ -147,16 +147,16 @@ impl From<StateError> for AdminProblem {
     }
 }
 
-/// A JSON body whose refusal is a problem document too.
+/// A JSON body whose refusal is also a problem document.
 pub(super) struct JsonBody<T>(pub T);
 
-/// The path of a request, with a refusal of our own for a wrong one.
+/// The path of a request, with Weir's own refusal for a wrong one.
 pub(super) struct PathParams<T>(pub T);
 
-/// The query of a request, with a refusal of our own for a wrong one.
+/// The query of a request, with Weir's own refusal for a wrong one.
 pub(super) struct QueryParams<T>(pub T);
 
-/// The time in which a body arrives.
+/// The time within which a body must arrive.
 const ARRIVAL_MAX: Duration = Duration::from_secs(30);
 
 /// Waits for a body, within its time.
@@ -185,13 +185,13 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for JsonBody<T> {
     }
 }
 
-/// Reads a body once its sender may send one: a large one is not read for others.
+/// Reads a body once its sender is permitted to send one: large bodies of others are not read.
 pub(super) async fn read_json<T: DeserializeOwned>(request: Request) -> Result<T, AdminProblem> {
     let JsonBody(body) = JsonBody::from_request(request, &()).await?;
     Ok(body)
 }
 
-/// A body that is an object, and none of the lists that serde would read as one.
+/// A body that is an object, and not one of the lists that serde would read as an object.
 struct JsonObject<T>(T);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for JsonObject<T> {
@@ -240,7 +240,7 @@ impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for PathPar
     }
 }
 
-/// Refuses a part of a path that is no number where one is wanted, by the name that the document has for it.
+/// Refuses a part of a path that is not a number where one is required, by its name in the document.
 fn name_param(refused: &PathRejection, params: Option<&RawPathParams>) -> Option<AdminProblem> {
     let PathRejection::FailedToDeserializePathParams(failed) = refused else {
         return None;

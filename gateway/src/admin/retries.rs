@@ -1,5 +1,5 @@
-//! Idempotent retries: a POST that is sent again with the same `Idempotency-Key` gets the first answer again, and nothing is
-//! done twice, also if both come at the same moment. A refused request had no effect, so nothing of it is kept.
+//! Idempotent retries: a POST that is sent again with the same `Idempotency-Key` gets the first answer again, and nothing is done
+//! twice, even if both arrive at the same moment. A refused request had no effect, so it is not kept.
 
 use std::{
     sync::Arc,
@@ -28,23 +28,23 @@ use crate::{
 const HEADER: &str = "idempotency-key";
 const WRONG_KEY: &str =
     "an Idempotency-Key is 1 to 128 visible ASCII characters without spaces, given once";
-/// The bound on the body of a request with a key: the longest is a contract that is submitted.
+/// The bound on the body of a request with a key: the longest is a submitted contract.
 const BODY_MAX_BYTES: usize = contracts::SUBMITTED_MAX_BYTES;
-/// The bound on the body of those who submit nothing: a decision is short.
+/// The bound on the bodies of those who may not submit contracts: a decision is short.
 const SHORT_BODY_MAX_BYTES: usize = 64 << 10;
 /// The bound on an answer that is kept.
 const KEPT_MAX_BYTES: usize = 2 << 20;
-/// The time that a retry waits for the first request to end.
+/// How long a retry waits for the first request to end.
 const WAIT_MAX: Duration = Duration::from_secs(10);
 const WAIT_INTERVAL: Duration = Duration::from_millis(20);
-/// The time for which an answer is tried to be kept, and the time between two tries.
+/// How long storing an answer is attempted, and the time between two attempts.
 const KEEP_MAX: Duration = Duration::from_secs(10 * 60);
 const KEEP_INTERVAL: Duration = Duration::from_secs(1);
 const UNDER_WAY: &str = "the first request with this Idempotency-Key has not ended: ask again. If its gateway was stopped \
                          meanwhile, look whether it was done, and use another key";
 const NOT_TAKEN: &str =
     "no Idempotency-Key is accepted here: the answer contains a secret and is not kept";
-/// The routes whose answers are shown once and kept nowhere.
+/// The routes whose answers are shown once and not stored.
 pub(super) const SECRET: [&str; 6] = [
     "/v1/keys",
     "/v1/admins",
@@ -63,7 +63,7 @@ pub(super) async fn answer(
     if !has_key || *request.method() != Method::POST {
         return next.run(request).await;
     }
-    // Who signs in has no key yet, so this comes before the question who asks.
+    // A person who signs in has no key yet, so this comes before the caller is identified.
     if SECRET.contains(&request.uri().path()) {
         return AdminProblem::new(StatusCode::BAD_REQUEST, NOT_TAKEN).into_response();
     }
@@ -76,7 +76,7 @@ pub(super) async fn answer(
         return AdminProblem::new(StatusCode::BAD_REQUEST, WRONG_KEY).into_response();
     };
     let request = Request::from_parts(head, body);
-    // A viewer changes nothing, so there is nothing that must not be done twice.
+    // A viewer changes nothing, so nothing could be done twice.
     if !staff.key.roles().changes_things() {
         return next.run(request).await;
     }
@@ -134,7 +134,7 @@ async fn once(
         }
         tokio::time::sleep(WAIT_INTERVAL).await;
     };
-    // The work has a task of its own: it runs to its end, and its answer is kept, even if the client has gone.
+    // The work has a separate task: it runs to its end, and its answer is kept, even if the client has gone.
     let begun = BegunRequest {
         state: admin.state.clone(),
         admin: staff.key.id.clone(),
@@ -148,7 +148,7 @@ async fn once(
         .map_err(|_| AdminProblem::unavailable("the request broke off"))?
 }
 
-/// A request that is the first with its key.
+/// The first request with its key.
 struct BegunRequest {
     state: Arc<GatewayState>,
     admin: String,
@@ -171,8 +171,8 @@ async fn run(begun: BegunRequest, request: Request, next: Next) -> Result<Respon
 }
 
 impl BegunRequest {
-    /// Keeps the answer for retries; with none, the next request runs anew. Where the state cannot be changed now, that is tried
-    /// again for a while: the request is over, and its answer is true.
+    /// Keeps the answer for retries; without an answer, the next request runs again. If the state cannot be changed now, this is
+    /// retried for a while: the request has ended, and its answer is valid.
     async fn end(self, answer: Option<(i64, Bytes)>) {
         let Err(error) = self.write(answer.as_ref()).await else {
             return;

@@ -14,8 +14,8 @@ use crate::control::{
 
 const KEY_ALONE: &str = "a session makes no other one: sign in with the admin key or a link";
 
-/// Begins a session, with an admin key or a link from `POST /v1/session/link` as the bearer token. Its own token is taken
-/// like the key for 12 hours, or until it is not used for an hour. Role: any.
+/// Begins a session, with an admin key or a link from `POST /v1/session/link` as the bearer token. Its own token is accepted like
+/// the key for 12 hours, or until it has not been used for an hour. Role: any.
 #[utoipa::path(post, path = "/v1/session", responses(
     (status = 201, body = NewSession), (status = 401, body = AdminProblem), (status = 403, body = AdminProblem),
     (status = 503, body = AdminProblem)))]
@@ -49,7 +49,7 @@ pub(super) async fn end(Shared(admin): Ask, staff: AdminPrincipal) -> Answer<Sta
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// The sessions of all admin keys that have not ended, the newest first, at most 1000. Role: operator.
+/// The sessions of all admin keys that have not ended, newest first, at most 1000. Role: operator.
 #[utoipa::path(get, path = "/v1/sessions", responses(
     (status = 200, body = Vec<OpenSession>), (status = 401, body = AdminProblem), (status = 403, body = AdminProblem)))]
 pub(super) async fn list(
@@ -88,7 +88,7 @@ pub(super) async fn link(
     Ok((StatusCode::CREATED, Json(made)))
 }
 
-/// Refuses a session what would let it outlive its own end.
+/// Refuses a session any request that would let it outlive its own end.
 fn require_key(staff: &AdminPrincipal) -> Result<(), AdminProblem> {
     match staff.session {
         None => Ok(()),

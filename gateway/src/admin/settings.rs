@@ -1,4 +1,4 @@
-//! The configuration as it is in effect. What may hold a secret is named, not shown.
+//! The effective configuration. Values that may be secret are named, but not shown.
 
 use axum::{Json, extract::State as Shared};
 use serde_json::Value;
@@ -9,7 +9,7 @@ use crate::control::{
     operations::settings::{self, ReloadedSettings},
 };
 
-/// The effective configuration, without secrets: of connections their names and what plugins may do with them. Role:
+/// The effective configuration, without secrets: for connections, only their names and what plugins may do with them. Role:
 /// viewer.
 #[utoipa::path(get, path = "/v1/config", responses(
     (status = 200, body = Object), (status = 401, body = AdminProblem), (status = 403, body = AdminProblem)))]
@@ -18,8 +18,8 @@ pub(super) async fn show(Shared(admin): Ask, staff: AdminPrincipal) -> Answer<Js
     Ok(Json(settings::show(&admin.control)))
 }
 
-/// Reads the configuration again, as SIGHUP does: all of what may change while serving, or, where anything is wrong,
-/// nothing. Role: operator.
+/// Reads the configuration again, like SIGHUP, and applies everything that may change while serving, or nothing if there is any
+/// problem. Role: operator.
 #[utoipa::path(post, path = "/v1/config/reload", responses(
     (status = 200, body = ReloadedSettings), (status = 401, body = AdminProblem), (status = 403, body = AdminProblem),
     (status = 422, body = AdminProblem)))]

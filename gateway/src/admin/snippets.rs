@@ -13,13 +13,13 @@ use crate::control::{
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct WantedSnippets {
-    /// This client alone, by the name that `weir connect` has for it.
+    /// Only this client, by its name in `weir connect`.
     client: Option<String>,
-    /// Whose key the client is given.
+    /// The agent whose key the client is given.
     agent: Option<String>,
 }
 
-/// Lists what clients write into their configurations to connect, without a key in it. Role: viewer.
+/// Lists the entries by which clients connect, without a key in them. Role: viewer.
 #[utoipa::path(get, path = "/v1/snippets", params(WantedSnippets), responses(
     (status = 200, body = Vec<ClientSnippet>), (status = 400, body = AdminProblem), (status = 401, body = AdminProblem),
     (status = 403, body = AdminProblem), (status = 404, body = AdminProblem, description = "there is no such client, or no such agent"),

@@ -23,15 +23,15 @@ const INVALID: &str = "the admin key is not valid";
 const ENDED: &str = "the session has ended: sign in again";
 const SPENT: &str = "the link was used, or is older than a minute: make another one";
 
-/// A known holder, whatever the role; each handler says which role it needs.
+/// A known holder, whatever the role; each handler checks the role that it requires.
 pub(super) struct AdminPrincipal {
     /// The admin key, which is not revoked.
     pub key: AdminRow,
-    /// The session that the request came with; `None` where it came with the key itself.
+    /// The session that the request came with; `None` if it came with the key itself.
     pub session: Option<SessionRow>,
 }
 
-/// A caller who signs in: with an admin key, or with a link, which is used up by that.
+/// A caller who signs in: with an admin key, or with a link, which this uses up.
 pub(super) struct SignInPrincipal(pub AdminPrincipal);
 
 impl AdminPrincipal {
@@ -49,7 +49,7 @@ impl AdminPrincipal {
         Err(AdminProblem::new(StatusCode::FORBIDDEN, detail))
     }
 
-    /// Returns the holder as operations know one; `by` is [`by`](Self::by).
+    /// Returns the holder in the form that operations take; `by` is [`by`](Self::by).
     pub(super) fn acting<'a>(&self, by: &'a str) -> ActingAdmin<'a> {
         ActingAdmin {
             by,
@@ -57,7 +57,7 @@ impl AdminPrincipal {
         }
     }
 
-    /// Returns the name that the trail has for the author of a change.
+    /// Returns the name in the trail for the author of a change.
     pub(super) fn by(&self) -> String {
         format!("admin:{}", self.key.name)
     }
@@ -87,9 +87,9 @@ impl AdminPrincipal {
         Ok(key.map(|key| Self { key, session: None }))
     }
 
-    /// Lets the connection stay where others make room.
+    /// Keeps the connection open where others make room.
     fn set_known(self) -> Self {
-        // A viewer only reads: where there is no room, its connections give way to those of people who change something.
+        // A viewer only reads: if there is no room, its connections give way to those of people who change something.
         connections::set_yielding(!self.key.roles().changes_things());
         connections::set_known();
         self
@@ -129,7 +129,7 @@ impl FromRequestParts<Arc<AdminContext>> for SignInPrincipal {
     }
 }
 
-/// Returns what the request came with, which is not believed yet.
+/// Returns the credential of the request, which has not been checked yet.
 fn bearer<'a>(parts: &'a Parts, admin: &AdminContext) -> Result<&'a str, AdminProblem> {
     match credential(&parts.headers) {
         RequestCredential::Key(text) => Ok(text),

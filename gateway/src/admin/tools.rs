@@ -15,11 +15,11 @@ use crate::control::{
 pub(super) struct WantedTools {
     /// The agent whose tools are listed: those that its key allows, in its view at `/mcp`. By default every tool.
     agent: Option<String>,
-    /// Words that the name, title or description have, each of them.
+    /// Words that must all occur in the name, the title or the description.
     #[serde(default)]
     #[param(max_length = 400)]
     q: String,
-    /// `next_cursor` of the answer before.
+    /// `next_cursor` of the previous answer.
     cursor: Option<String>,
 }
 

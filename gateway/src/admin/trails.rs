@@ -1,4 +1,4 @@
-//! Answers what `weir audit collect` asks each machine for.
+//! Answers the requests that `weir audit collect` sends to each machine.
 
 use axum::{
     Json,
@@ -25,7 +25,7 @@ pub(super) struct LineRange {
     from: u64,
 }
 
-/// The last record of each chain: of all machines that share the state, else of this one. Role: auditor.
+/// The last record of each chain: of all machines that share the state, else only of this one. Role: auditor.
 #[utoipa::path(get, path = "/v1/audit/heads", responses(
     (status = 200, body = CollectedHeads), (status = 401, body = AdminProblem), (status = 403, body = AdminProblem),
     (status = 503, body = AdminProblem)))]
@@ -49,7 +49,7 @@ pub(super) async fn chains(
     Ok(Json(trails::chains(&admin.control).await?))
 }
 
-/// Whole lines of a segment, as they were written, 4 MiB at most: ask again from where they end, until there are none.
+/// Whole lines of a segment, as they were written, at most 4 MiB: continue from where they end, until there are none.
 /// Role: auditor.
 #[utoipa::path(get, path = "/v1/audit/chains/{chain}/{segment}",
     params(LineRange, ("chain" = String, Path, description = "a chain of this machine"),

@@ -1,5 +1,5 @@
-//! Names the end of a connection whose request is answered before its body was read: hyper closes it, and the next request of a
-//! client that was not informed would be lost. The memory of a large body is given back.
+//! Announces the end of a connection whose request is answered before its body was read: hyper closes it, and an uninformed
+//! client would lose its next request. The memory of a large body is given back.
 
 use std::{
     pin::Pin,
@@ -46,7 +46,7 @@ struct BodyArrival {
 }
 
 impl Drop for BodyArrival {
-    /// It is the end of the request, also of one whose client has gone.
+    /// This is the end of the request, even if its client has gone.
     fn drop(&mut self) {
         if *self.bytes.get_mut() >= memory::MUCH_BYTES {
             memory::give_free_blocks_back();

@@ -1,4 +1,4 @@
-//! Other servers: the health of each, what of its lists is published, and a look at one now.
+//! Other servers: the health of each, which of its lists are published, and a look at one now.
 
 use std::collections::BTreeMap;
 
@@ -36,14 +36,14 @@ pub(super) struct WantedLook {
     name: String,
     /// Its endpoint.
     url: String,
-    /// Headers for this look alone, such as `Authorization`; they are kept nowhere.
+    /// Headers for this look only, such as `Authorization`; they are not stored.
     #[serde(default)]
     headers: BTreeMap<String, String>,
-    /// The text of an overlay file, which chooses and renames its tools: the answer is what would be published with it.
+    /// The text of an overlay file, which selects and renames its tools: the answer shows what would be published with it.
     overlay: Option<String>,
 }
 
-/// All of them, as the last look found each. Role: viewer.
+/// All servers, as of the last look at each. Role: viewer.
 #[utoipa::path(get, path = "/v1/upstreams", responses(
     (status = 200, body = UpstreamsView), (status = 401, body = AdminProblem), (status = 403, body = AdminProblem)))]
 pub(super) async fn list(Shared(admin): Ask, staff: AdminPrincipal) -> Answer<Json<UpstreamsView>> {
@@ -51,7 +51,7 @@ pub(super) async fn list(Shared(admin): Ask, staff: AdminPrincipal) -> Answer<Js
     Ok(Json(upstreams::list(&admin.control)))
 }
 
-/// One of them. Role: viewer.
+/// One server. Role: viewer.
 #[utoipa::path(get, path = "/v1/upstreams/{name}", params(("name" = String, Path, description = "as it is configured")),
     responses((status = 200, body = UpstreamView), (status = 401, body = AdminProblem), (status = 403, body = AdminProblem),
         (status = 404, body = AdminProblem)))]
@@ -64,7 +64,7 @@ pub(super) async fn show(
     Ok(Json(upstreams::show(&admin.control, &name)?))
 }
 
-/// Looks at its lists now, and returns the findings. Role: editor.
+/// Looks at the lists of a server now, and returns the findings. Role: editor.
 #[utoipa::path(post, path = "/v1/upstreams/{name}/look",
     params(("name" = String, Path, description = "as it is configured")),
     responses((status = 200, body = UpstreamView), (status = 401, body = AdminProblem), (status = 403, body = AdminProblem),
@@ -78,7 +78,7 @@ pub(super) async fn look(
     Ok(Json(upstreams::look(&admin.control, &name).await?))
 }
 
-/// Lists the accounts that callers have connected at it, without their secrets. Role: operator.
+/// Lists the accounts that callers have connected at a server, without their secrets. Role: operator.
 #[utoipa::path(get, path = "/v1/upstreams/{name}/accounts",
     params(("name" = String, Path, description = "as it is configured, or was")),
     responses((status = 200, body = Vec<AccountView>), (status = 401, body = AdminProblem), (status = 403, body = AdminProblem)))]
@@ -91,7 +91,8 @@ pub(super) async fn list_accounts(
     Ok(Json(accounts::list(&admin.control, &name).await?))
 }
 
-/// Removes an account, and has its issuer end it where that is possible: the next call of its owner asks again. Role: operator.
+/// Removes an account, and revokes it at its issuer where possible: the next call of its owner asks for a sign-in again. Role:
+/// operator.
 #[utoipa::path(delete, path = "/v1/upstreams/{name}/accounts/{number}",
     params(("name" = String, Path, description = "as it is configured, or was"),
         ("number" = i64, Path, description = "the account's number")),
@@ -130,7 +131,7 @@ pub(super) async fn look_at(
     Ok(Json(offer))
 }
 
-/// Refuses what no request can carry: another try would not help.
+/// Refuses headers that no request can carry: another attempt would not help.
 fn check_headers(headers: &BTreeMap<String, String>) -> Answer<()> {
     for (name, value) in headers {
         let shown = shorten(name, NAME_MAX_CHARS);
@@ -147,7 +148,7 @@ fn check_headers(headers: &BTreeMap<String, String>) -> Answer<()> {
     Ok(())
 }
 
-/// Shows the server of that name, which is that of a route too.
+/// Shows the server of that name, which is also that of a route.
 pub(super) async fn show_look(admin: Ask, staff: AdminPrincipal) -> Answer<Json<UpstreamView>> {
     show(admin, staff, PathParams(LOOK.to_owned())).await
 }

@@ -1,4 +1,4 @@
-//! Versions that are served beside the live ones, and the agents that are pinned to one.
+//! Versions that are served in addition to the live ones, and the agents that are pinned to them.
 
 use axum::{Json, extract::State as Shared, http::StatusCode};
 use serde::Deserialize;
@@ -17,7 +17,7 @@ use crate::control::{
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct LastDay {
-    /// A day, which ends with its end in UTC, a time in RFC 3339, or `now`. Null: until an operator says so.
+    /// A day, which lasts until midnight UTC, a time in RFC 3339, or `now`. Null: until an operator ends it.
     sunset: Option<String>,
 }
 
@@ -28,7 +28,7 @@ pub(super) struct PinnedVersion {
     major: u32,
 }
 
-/// The versions that are served beside live ones, and the agents that are pinned. Role: viewer.
+/// The versions that are served in addition to live ones, and the agents that are pinned. Role: viewer.
 #[utoipa::path(get, path = "/v1/versions", responses(
     (status = 200, body = VersionsView), (status = 401, body = AdminProblem), (status = 403, body = AdminProblem)))]
 pub(super) async fn list(Shared(admin): Ask, staff: AdminPrincipal) -> Answer<Json<VersionsView>> {
@@ -36,7 +36,7 @@ pub(super) async fn list(Shared(admin): Ask, staff: AdminPrincipal) -> Answer<Js
     Ok(Json(versions::list(&admin.control).await?))
 }
 
-/// Moves the last day of a version that is served beside the live one. Role: operator.
+/// Moves the last day of a version that is served in addition to the live one. Role: operator.
 #[utoipa::path(put, path = "/v1/versions/{contract}/{major}", request_body = LastDay,
     params(("contract" = String, Path, description = "the contract's name"),
         ("major" = u32, Path, description = "the major version")),
@@ -55,7 +55,7 @@ pub(super) async fn set_sunset(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Pins an agent to a major version of a contract: it keeps that one, whatever becomes live. Role: operator.
+/// Pins an agent to a major version of a contract: it keeps that version, whatever becomes live. Role: operator.
 #[utoipa::path(put, path = "/v1/pins/{agent}/{contract}", request_body = PinnedVersion,
     params(("agent" = String, Path, description = "who calls"),
         ("contract" = String, Path, description = "the contract's name")),
@@ -75,7 +75,7 @@ pub(super) async fn pin(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Lets an agent have the live version of a contract. Role: operator.
+/// Gives an agent the live version of a contract. Role: operator.
 #[utoipa::path(delete, path = "/v1/pins/{agent}/{contract}",
     params(("agent" = String, Path, description = "who calls"),
         ("contract" = String, Path, description = "the contract's name")),

@@ -1,4 +1,4 @@
-//! The OpenAPI document as it is made of the routes. What is served is the file, which this writes anew.
+//! The OpenAPI document, made from the routes. The served document is the file, which this rewrites.
 
 use std::{collections::BTreeSet, fs, path::Path};
 
@@ -29,7 +29,7 @@ use crate::{
                        route does not have is refused (400). Errors are RFC 9457 problem documents."
     ),
     modifiers(&BearerScheme),
-    // The data of events, which no body of a route has.
+    // The data of events, which do not occur in the body of any route.
     components(schemas(EndedCall, StatsEvent)),
     security(("admin_key" = []))
 )]
@@ -82,7 +82,7 @@ fn describe_layers(document: &mut Value) {
     for (path, item) in paths {
         for (method, operation) in item.as_object_mut().expect("an object") {
             let mut statuses = vec!["400"];
-            // Who asks is looked up in the state, which may be away.
+            // The caller is looked up in the state, which may be unavailable.
             if operation.get("security").is_none() {
                 statuses.push("503");
             }
@@ -108,7 +108,7 @@ fn describe_layers(document: &mut Value) {
     }
 }
 
-/// Describes the answer to a change that has no other body, where several gateways share the state.
+/// Describes the answer to a change without any other body, if several gateways share the state.
 fn describe_reach() -> Value {
     let node = json!({
         "type": "object",
@@ -133,7 +133,7 @@ fn describe_reach() -> Value {
     })
 }
 
-/// Writes a parameter that takes several segments of a path as any other one: the document knows no such difference.
+/// Writes a parameter for several segments of a path like any other: the document makes no such difference.
 fn name_paths(document: &mut utoipa::openapi::OpenApi) {
     let paths = std::mem::take(&mut document.paths.paths).into_iter();
     document.paths.paths = paths
@@ -141,7 +141,7 @@ fn name_paths(document: &mut utoipa::openapi::OpenApi) {
         .collect();
 }
 
-/// Gives each operation an id of its own, such as `get_contracts_name`: handlers of several files share their names.
+/// Gives each operation a unique id, such as `get_contracts_name`: handlers in several files share their names.
 fn name_operations(document: &mut utoipa::openapi::OpenApi) {
     for (path, item) in &mut document.paths.paths {
         let words = path.trim_start_matches("/v1/").replace('/', "_");
@@ -160,7 +160,7 @@ fn name_operations(document: &mut utoipa::openapi::OpenApi) {
     }
 }
 
-/// Names the refusals, which are problem documents, whichever route they come from.
+/// Gives refusals the content type of problem documents, whichever route they come from.
 fn name_problems(document: &mut utoipa::openapi::OpenApi) {
     for item in document.paths.paths.values_mut() {
         let operations = [
@@ -204,7 +204,8 @@ fn the_file_is_the_document_of_the_routes() {
     );
 }
 
-/// Returns the routes of the document with the role that each names, as rows of the page begin: `` `GET /v1/keys` | viewer ``.
+/// Returns the routes of the document with their roles, in the form in which rows of the page begin: `` `GET /v1/keys` | viewer
+/// ``.
 fn described_routes() -> BTreeSet<String> {
     let document = make_document();
     let paths = document["paths"].as_object().expect("an object");
@@ -241,7 +242,7 @@ fn every_described_parameter_is_one_that_its_route_takes() {
     }
 }
 
-/// The routes and roles that a reader finds in docs/admin.md are those that are served.
+/// The routes and roles in docs/admin.md are those that are served.
 #[test]
 fn the_page_lists_every_route_with_its_role() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/admin.md");
