@@ -1,4 +1,4 @@
-//! Identifies who calls: an agent, the holder of one key, which belongs to a tenant. This comes before any tool code.
+//! Identifies the caller: an agent, the holder of one key, which belongs to a tenant. This comes before any tool code.
 
 mod failures;
 mod grant;
@@ -44,7 +44,8 @@ pub struct CallerIdentity {
     pub grant: Option<Arc<dyn CallerGrant>>,
 }
 
-/// The reason why a caller is unknown. The caller reads [`AuthenticationError::message`]; the variant is for log and audit alone.
+/// The reason why a caller is unknown. The caller reads [`AuthenticationError::message`]; the variant is only for the log and the
+/// audit trail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AuthenticationError {
     #[error("missing")]
@@ -61,35 +62,35 @@ pub enum AuthenticationError {
     Token(TokenFault),
 }
 
-/// A caller that is refused, and the holder that its token names, as far as that can be read.
+/// A refused caller, and the holder that its token names, as far as that can be read.
 #[derive(Debug, PartialEq, Eq)]
 pub struct RefusedCaller {
     pub refused: AuthenticationError,
     pub holder: Option<Box<ClaimedHolder>>,
 }
 
-/// Rows of keys that are read at once.
+/// The number of key rows that are read at once.
 const PAGE: u32 = if cfg!(test) { 4 } else { 4096 };
 
-/// The keys as they are now. Read by every request; changes are taken over by their numbers, one by one.
+/// The current keys. Read by every request; changes are applied one by one, in the order of their numbers.
 pub struct IdentityRegistry {
     keys: KeyTable,
-    /// The number of the last change taken over. Locked while changes are taken over, so that a slower reader undoes none.
+    /// The number of the last applied change. Locked while changes are applied, so that a slower reader undoes none.
     seen: Mutex<i64>,
-    /// The fail-overs of the database after which all keys were read again.
+    /// The number of database fail-overs after which all keys were read again.
     fail_overs: AtomicU64,
-    /// Locked while keys are taken over: of two at once, one would miss in its list what the other has read.
+    /// Locked while keys are read: of two concurrent reads, one would miss in its list what the other has read.
     taking: tokio::sync::Mutex<()>,
     /// Whether `[identity] required` is set, which closes the gateway even before the first key.
     required: AtomicBool,
-    /// What validates the tokens of other issuers, where some are configured.
+    /// The verifier for tokens of other issuers, if any are configured.
     tokens: ArcSwapOption<TokenVerifier>,
     used: UsedKeys,
     failures: IdentityFailures,
 }
 
 impl CallerIdentity {
-    /// Returns the caller of a gateway that needs no keys: it may do everything.
+    /// Returns the caller of a gateway without keys: it may do everything.
     pub fn local() -> Self {
         Self {
             agent: "local".into(),
@@ -120,13 +121,13 @@ impl CallerIdentity {
         self.grant.as_ref()?.holder()
     }
 
-    /// Names the caller among all callers. The name of an agent is that of one holder alone where keys are given; two issuers
-    /// may give the same one.
+    /// Names the caller among all callers. An agent's name identifies one holder only among keys; two issuers may give the same
+    /// name.
     pub fn principal(&self) -> &str {
         self.holder().map_or(&self.agent, TokenHolder::name)
     }
 
-    /// Returns the caller as policies know it: the agent of a key, or the user of an issuer's token.
+    /// Returns the caller as policies see it: the agent of a key, or the user of an issuer's token.
     pub fn policy_principal(&self) -> PolicyPrincipal {
         let token = self.holder().map(|holder| PolicyToken {
             issuer: holder.issuer.clone(),
@@ -146,7 +147,7 @@ impl CallerIdentity {
         }
     }
 
-    /// Returns `true` if the caller may call tools that write, where it may call them at all.
+    /// Returns `true` if the caller may call writing tools, provided that its access covers them.
     pub fn may_write(&self) -> bool {
         self.grant.as_ref().is_none_or(|grant| grant.may_write())
     }
@@ -158,7 +159,7 @@ impl CallerIdentity {
             .map_or_else(CancellationToken::new, |grant| grant.revoked())
     }
 
-    /// Waits until the caller's grant has ended, by its time or by a revocation.
+    /// Waits until the caller's grant has ended, by expiry or by a revocation.
     pub async fn ended(&self) {
         let revoked = self.revoked();
         let Some(expires) = self.grant.as_ref().and_then(|grant| grant.expires_ms()) else {
@@ -168,8 +169,8 @@ impl CallerIdentity {
         let _ = tokio::time::timeout(left, revoked.cancelled()).await; // either is the end
     }
 
-    /// Waits until the caller's work must end. A call outlives the token that it came with, since its client renews that; a
-    /// key's end is the end of its calls.
+    /// Waits until the caller's work must end. A call outlives the token that it came with, since clients renew tokens; the end
+    /// of a key ends its calls.
     pub async fn withdrawn(&self) {
         match self.holder() {
             Some(_) => self.revoked().cancelled().await,
@@ -192,7 +193,7 @@ impl PartialEq for CallerIdentity {
 }
 
 impl AuthenticationError {
-    /// Returns the message. Unknown, expired and revoked keys look the same from outside.
+    /// Returns the message. Unknown, expired and revoked keys get the same message.
     pub fn message(self) -> &'static str {
         match self {
             Self::Missing => {
@@ -210,7 +211,7 @@ impl AuthenticationError {
         }
     }
 
-    /// Returns the reason as operators read it.
+    /// Returns the reason for operators.
     pub fn reason(self) -> String {
         match self {
             Self::Missing => "no key and no token was sent".to_owned(),
@@ -233,12 +234,12 @@ impl AuthenticationError {
         }
     }
 
-    /// Returns `true` if the same credential may be good in a moment: it could not be checked.
+    /// Returns `true` if the same credential may be valid in a moment, because it could not be checked.
     pub fn is_temporary(self) -> bool {
         matches!(self, Self::Token(fault) if fault.is_temporary())
     }
 
-    /// Returns what a 401 asks for, as `WWW-Authenticate` has it where no issuer is configured.
+    /// Returns the challenge of a 401 for `WWW-Authenticate` if no issuer is configured.
     pub fn challenge(self) -> &'static str {
         match self {
             Self::Missing => concat!(
@@ -256,7 +257,7 @@ impl AuthenticationError {
         }
     }
 
-    /// Returns the words beside the status 401. Clients in Python show these alone.
+    /// Returns the reason phrase for the status 401. Clients in Python show only this.
     pub fn phrase(self) -> &'static str {
         match self {
             Self::Missing => "Unauthorized: a key is needed, send Authorization: Bearer weir_...",
@@ -298,8 +299,9 @@ impl IdentityRegistry {
         }
     }
 
-    /// Takes over what any process changed since the last time. It costs what changed. After a fail-over the database may know
-    /// less than this process has seen: all is read again then. Keys whose revocation it lacked are revoked there by then.
+    /// Applies what any process changed since the last time. The cost is proportional to the changes. After a fail-over the
+    /// database may have less than this process has seen: everything is read again then. Keys whose revocation it lacked have
+    /// been revoked there by then.
     pub async fn take_over(&self, state: &GatewayState) -> Result<(), StateError> {
         let _taking = self.taking.lock().await;
         let fail_overs = state.fail_overs();
@@ -339,7 +341,7 @@ impl IdentityRegistry {
         }
     }
 
-    /// Takes over rows in the order of their changes. Those that were taken over before are skipped.
+    /// Applies rows in the order of their changes. Already applied ones are skipped.
     fn apply(&self, rows: &[KeyRow]) {
         let mut seen = self.seen.lock();
         for row in rows.iter().filter(|row| row.change > *seen) {
@@ -360,7 +362,7 @@ impl IdentityRegistry {
         self.used.used().await;
     }
 
-    /// Writes down which keys were used, for all processes. Uses that cannot be written wait for the next time.
+    /// Writes the uses of keys to the state, for all processes. Uses that cannot be written wait for the next time.
     pub async fn write_uses(&self, state: &GatewayState) -> Result<(), StateError> {
         let (grants, rows) = self.used.take();
         if rows.is_empty() {
@@ -373,7 +375,7 @@ impl IdentityRegistry {
         written
     }
 
-    /// Returns the number of the last change of a key that was taken over.
+    /// Returns the number of the last applied change of a key.
     pub fn last_change(&self) -> i64 {
         self.seen()
     }
@@ -382,7 +384,7 @@ impl IdentityRegistry {
         *self.seen.lock()
     }
 
-    /// Takes over the section `[identity]`, from the next request on. `base` is what relative paths start from.
+    /// Applies the section `[identity]`, from the next request on. Relative paths start from `base`.
     pub fn configure(&self, identity: &config::IdentityConfig, base: &Path) {
         self.required
             .store(identity.needs_credential(), Ordering::Relaxed);
@@ -391,7 +393,7 @@ impl IdentityRegistry {
             .store(TokenVerifier::renewed(before.as_deref(), identity, base));
     }
 
-    /// Returns what validates the tokens of other issuers, where some are configured.
+    /// Returns the verifier for tokens of other issuers, if any are configured.
     pub fn tokens(&self) -> Guard<Option<Arc<TokenVerifier>>> {
         self.tokens.load()
     }
@@ -401,12 +403,12 @@ impl IdentityRegistry {
         &self.failures
     }
 
-    /// Returns `true` once a key is needed. It stays so when the last one is revoked.
+    /// Returns `true` once a key is required. This remains so when the last key is revoked.
     pub fn are_required(&self) -> bool {
         self.required.load(Ordering::Relaxed) || !self.keys.is_empty()
     }
 
-    /// Identifies the caller by its key. Without keys, where none is required, every caller is [`CallerIdentity::local`].
+    /// Identifies the caller by its key. If there are no keys and none is required, every caller is [`CallerIdentity::local`].
     ///
     /// Tokens of issuers are validated elsewhere: see [`IdentityRegistry::tokens`].
     pub fn resolve(
@@ -443,7 +445,7 @@ impl IdentityRegistry {
 /// The clock of the machines that share a state.
 static SHARED_CLOCK: OnceLock<Arc<SharedClock>> = OnceLock::new();
 
-/// Takes the time from the clock of the machines that share a state. Only the first call has an effect.
+/// Uses the clock of the machines that share a state. Only the first call has an effect.
 pub fn share_clock(clock: Arc<SharedClock>) {
     let _ = SHARED_CLOCK.set(clock); // a process has one state
 }

@@ -1,4 +1,4 @@
-//! Recent refusals of callers with their reasons, for operators: clients say little more than that they were refused.
+//! Recent refusals of callers with their reasons, for operators: clients show little more than the fact that they were refused.
 
 use std::collections::VecDeque;
 
@@ -9,7 +9,7 @@ use weir_text::shorten;
 
 use super::now_ms;
 
-/// The refusals of genuine credentials that are kept, and as many of others: strangers crowd out strangers alone.
+/// The number of refusals that are kept for genuine credentials, and the same for others: strangers displace only strangers.
 const KEPT_MAX: usize = 100;
 /// The bound on each text, which a stranger may have written.
 const TEXT_MAX_CHARS: usize = 200;
@@ -22,7 +22,7 @@ pub struct IdentityFailure {
     pub last_ms: i64,
     /// The number of times.
     pub count: u64,
-    /// The path that was asked for.
+    /// The requested path.
     pub endpoint: String,
     pub reason: String,
     /// Whether the credential was genuine: the secret of a key or the signature of a token was right. Otherwise anyone may
@@ -60,12 +60,12 @@ pub struct IdentityFailures {
     strangers: Mutex<FailureRing>,
 }
 
-/// Refusals, the newest at the end.
+/// Refusals, newest last.
 #[derive(Default)]
 struct FailureRing(VecDeque<IdentityFailure>);
 
 impl IdentityFailures {
-    /// Keeps a refusal, or counts it where it is a repeat.
+    /// Keeps a refusal, or counts it if it is a repeat.
     pub fn note(&self, refused: RefusedCredential<'_>) {
         let ring = match refused.is_genuine {
             true => &self.genuine,
@@ -74,7 +74,7 @@ impl IdentityFailures {
         ring.lock().note(IdentityFailure::new(refused, now_ms()));
     }
 
-    /// Returns the refusals, the newest first.
+    /// Returns the refusals, newest first.
     pub fn list(&self) -> Vec<IdentityFailure> {
         let mut all: Vec<_> = self.genuine.lock().0.iter().cloned().collect();
         all.extend(self.strangers.lock().0.iter().cloned());
@@ -98,7 +98,7 @@ impl FailureRing {
 
 impl IdentityFailure {
     fn new(refused: RefusedCredential<'_>, now_ms: i64) -> Self {
-        // A line break would begin a row of its own where failures are printed.
+        // A line break would begin a separate row where failures are printed.
         let text = |text: &str| shorten(text, TEXT_MAX_CHARS).replace(char::is_control, " ");
         let holder = refused.holder;
         let claim = |of: fn(&ClaimedHolder) -> Option<&Box<str>>| {
@@ -118,9 +118,9 @@ impl IdentityFailure {
         }
     }
 
-    /// Returns `true` for the same refusal. What strangers write into their credentials makes no other one.
+    /// Returns `true` for the same refusal. The contents of strangers' credentials do not make a difference.
     fn is_repeat(&self, other: &Self) -> bool {
-        // One holder takes one row for a reason, wherever it asks.
+        // One holder takes one row per reason, for all paths.
         let is_same =
             self.reason == other.reason && (self.genuine || self.endpoint == other.endpoint);
         let holder = |failure: &Self| {

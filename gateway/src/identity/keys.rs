@@ -40,12 +40,12 @@ pub(super) struct AgentKey {
     created_ms: i64,
     expires_ms: Option<i64>,
     is_revoked: AtomicBool,
-    /// The token for the end of the key, made for the first task that waits for it.
+    /// The token for the end of the key, created for the first task that waits for it.
     revoked: OnceLock<CancellationToken>,
     uses: UseCount,
 }
 
-/// Limits that most keys have none of; a million of them are kept.
+/// Limits that most keys do not have; there may be a million keys.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct RareLimits {
     /// The rates by tool name.
@@ -72,13 +72,12 @@ pub struct KeyLimits {
     pub tools: BTreeMap<String, String>,
 }
 
-/// Tables that are changed apart from each other: a change of one key holds up the readers of a few others for as long as
-/// one entry takes.
+/// Tables with separate locks: a change of one key delays the readers of a few others only for the time of one entry.
 const SHARDS: usize = 64;
-/// Tenants, views and access lists that keys share; beyond it keys hold their own.
+/// The most tenants, views and access lists that keys share; beyond it, keys hold their own.
 const SHARED_MAX: usize = 4096;
 
-/// All keys. A change of one costs the same however many there are.
+/// All keys. The cost of a change does not depend on their number.
 pub(super) struct KeyTable {
     shards: [RwLock<HashSet<ById, RandomState>>; SHARDS],
     by: RandomState,
@@ -108,8 +107,8 @@ impl Default for KeyTable {
 }
 
 impl KeyTable {
-    /// Takes over one row. A key that did not change stays the same object, with its open work. A revoked one stays revoked, whatever the
-    /// row says.
+    /// Applies one row. A key that did not change remains the same object, with its open work. A revoked key remains revoked,
+    /// whatever the row contains.
     pub(super) fn apply(&self, row: &KeyRow) {
         let new = AgentKey::new(row, &mut self.shared.lock());
         let mut shard = self.shard(&row.id).write();
@@ -117,7 +116,7 @@ impl KeyTable {
         let was_revoked = known.is_some_and(|ById(known)| known.is_revoked());
         let key = match known {
             Some(ById(known)) if known.is_same(&new) => Arc::clone(known),
-            // Another access or another limit makes another key: sessions and streams of the old one end.
+            // A different access or limit makes a new key: sessions and streams of the old one end.
             known => {
                 if let Some(ById(known)) = known {
                     known.revoke();
@@ -134,7 +133,7 @@ impl KeyTable {
         self.any.store(true, Ordering::Release);
     }
 
-    /// Drops the keys that a database lacks.
+    /// Drops the keys that the database lacks.
     pub(super) fn keep_only(&self, there: &HashSet<String>) {
         for shard in &self.shards {
             shard.write().retain(|ById(key)| {
@@ -231,7 +230,7 @@ impl KeyInterner {
         name
     }
 
-    /// Reads an access. An unreadable one allows nothing, since we did not write that row.
+    /// Reads an access. An unreadable one allows nothing, since Weir did not write that row.
     fn access(&mut self, text: &str) -> CatalogueAccess {
         if let Some(known) = self.access.get(text) {
             return known.clone();
@@ -283,7 +282,7 @@ impl AgentKey {
             view: row.view.as_deref().map(|view| shared.name(view)),
             rate: rate.as_deref().and_then(form::rate),
             rare: (rare != RareLimits::default()).then(|| Box::new(rare)),
-            // A row that holds no hash matches nothing that anyone could send.
+            // A row without a hash matches no credential.
             secret_hash: row.secret_hash.as_slice().try_into().unwrap_or_default(),
             created_ms: row.created_ms,
             expires_ms: row.expires_ms,
@@ -304,7 +303,7 @@ impl AgentKey {
         self.is_revoked.load(Ordering::SeqCst)
     }
 
-    /// Returns whether the key is valid. The clock is asked only if the key can expire.
+    /// Returns whether the key is valid. The clock is read only if the key can expire.
     fn state(&self, now_ms: impl FnOnce() -> i64) -> Result<(), AuthenticationError> {
         if self.is_revoked.load(Ordering::SeqCst) {
             return Err(AuthenticationError::Revoked);
@@ -364,7 +363,7 @@ impl CallerGrant for AgentKey {
 
     fn revoked(&self) -> CancellationToken {
         let token = self.revoked.get_or_init(CancellationToken::new).clone();
-        // This is checked after the token is there: a revocation sets the flag first, and then cancels the token.
+        // This is checked after the token exists: a revocation sets the flag first, and then cancels the token.
         if self.is_revoked.load(Ordering::SeqCst) {
             token.cancel();
         }
@@ -372,14 +371,14 @@ impl CallerGrant for AgentKey {
     }
 }
 
-/// The calls of one key that are not written down yet.
+/// The calls of one key that are not yet in the state.
 #[derive(Debug, Default)]
 pub struct UseCount {
     calls: AtomicU32,
     last_ms: AtomicI64,
 }
 
-/// The keys that have calls which are not written down yet.
+/// The keys with calls that are not yet in the state.
 #[derive(Default)]
 pub(super) struct UsedKeys {
     waiting: Mutex<Vec<Arc<dyn CallerGrant>>>,
@@ -387,7 +386,7 @@ pub(super) struct UsedKeys {
 }
 
 impl UseCount {
-    /// Counts calls; returns `true` for the first ones that wait to be written down.
+    /// Counts calls; returns `true` for the first ones that wait to be written.
     fn add(&self, calls: u32, at_ms: i64) -> bool {
         self.last_ms.fetch_max(at_ms, Ordering::Relaxed);
         self.calls.fetch_add(calls, Ordering::Relaxed) == 0
@@ -414,7 +413,7 @@ impl UsedKeys {
         self.any.notified().await;
     }
 
-    /// Takes the counts since the last time, with the grants that they are of.
+    /// Takes the counts since the last time, with the grants that they belong to.
     pub(super) fn take(&self) -> (Vec<Arc<dyn CallerGrant>>, Vec<KeyUseRow>) {
         let waiting = mem::take(&mut *self.waiting.lock());
         let taken = |grant: Arc<dyn CallerGrant>| {
@@ -429,7 +428,7 @@ impl UsedKeys {
         waiting.into_iter().filter_map(taken).unzip()
     }
 
-    /// Counts again what could not be written.
+    /// Adds back counts that could not be written.
     pub(super) fn give_back(&self, grants: Vec<Arc<dyn CallerGrant>>, rows: &[KeyUseRow]) {
         for (grant, row) in grants.into_iter().zip(rows) {
             let calls = u32::try_from(row.calls).unwrap_or(u32::MAX);

@@ -7,10 +7,10 @@ use subtle::ConstantTimeEq as _;
 
 const ID_HEX: usize = 12;
 const SECRET_HEX: usize = 64;
-/// Prefixes of the credentials of the admin API and of its console, which open nothing else.
+/// Prefixes of the credentials of the admin API and of its console, which are valid nowhere else.
 const OF_STAFF: [&str; 3] = ["weiradm_", "weirses_", "weirlink_"];
 
-/// The kinds of keys, each with a prefix of its own.
+/// The kinds of keys, each with its own prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SecretKind {
     Agent,
@@ -21,7 +21,7 @@ pub enum SecretKind {
     Link,
 }
 
-/// The credential of a request, which is not believed yet.
+/// The credential of a request, which has not been checked yet.
 #[derive(Clone, Copy)]
 pub enum RequestCredential<'a> {
     None,
@@ -82,7 +82,7 @@ impl<'a> RequestCredential<'a> {
         OF_STAFF.iter().any(|prefix| text.starts_with(prefix))
     }
 
-    /// Returns the text if it is no key, so that it may be a token.
+    /// Returns the text if it is not a key, so that it may be a token.
     pub fn token(self) -> Option<&'a str> {
         let (Self::Key(text) | Self::Bound(text)) = self else {
             return None;
@@ -92,7 +92,7 @@ impl<'a> RequestCredential<'a> {
         (!is_key && !text.is_empty()).then_some(text)
     }
 
-    /// Returns the public part of what looks like a key, believed or not.
+    /// Returns the public part of what looks like a key, whether it is valid or not.
     pub fn id(self) -> Option<&'a str> {
         let (Self::Key(text) | Self::Bound(text)) = self else {
             return None;
@@ -127,7 +127,7 @@ impl MintedSecret {
 }
 
 impl MintedSecret {
-    /// Reads a key that was minted before.
+    /// Reads an already minted key.
     pub fn read(text: &str, kind: SecretKind) -> Option<Self> {
         let parts = SecretParts::read(text, kind)?;
         let hash = Sha256::digest(parts.secret.as_bytes()).into();
@@ -138,7 +138,7 @@ impl MintedSecret {
         })
     }
 
-    /// Compares with a stored hash, in the same time whatever that is.
+    /// Compares with a stored hash, in constant time.
     pub fn matches(&self, hash: &[u8]) -> bool {
         self.hash[..].ct_eq(hash).into()
     }
@@ -155,7 +155,7 @@ impl<'a> SecretParts<'a> {
             .then_some(Self { id, secret })
     }
 
-    /// Compares in the same time, whatever the hash is.
+    /// Compares in constant time, whatever the hash is.
     pub(super) fn matches(&self, hash: &[u8; 32]) -> bool {
         let own: [u8; 32] = Sha256::digest(self.secret.as_bytes()).into();
         own.ct_eq(hash).into()

@@ -1,4 +1,4 @@
-//! Access tokens (JWTs) of other issuers, as a second source of grants beside keys. A token is validated once and then found by
+//! Access tokens (JWTs) of other issuers, as a second source of grants besides keys. A token is validated once and then found by
 //! its digest until it expires.
 
 mod fault;
@@ -38,20 +38,20 @@ pub use self::{
 use super::{AuthenticationError, CallerIdentity, ClaimedHolder, RefusedCaller, now_ms};
 use crate::config::{IdentityConfig, IssuerConfig};
 
-/// Validated tokens that are kept.
+/// The most validated tokens that are kept.
 const CACHED_MAX: usize = 10_000;
-/// The end of a token by whose digest it is found, as much as one block of SHA-256 takes. It is a part of the signature, which
-/// those alone know who have the token; the rest is compared as it is.
+/// The length of a token's end whose digest finds it, which is what one block of SHA-256 holds. This is a part of the signature,
+/// which only holders of the token know; the rest is compared directly.
 const END_BYTES: usize = 55;
-/// A longer token is not read.
+/// The maximum size of a token; a longer one is not read.
 const TOKEN_MAX_BYTES: usize = 16 << 10;
-/// The difference of clocks that is allowed for.
+/// The allowed difference between clocks.
 const LEEWAY_S: u64 = 60;
 
-/// The endpoint that a token must be for.
+/// The endpoint for which a token must be issued.
 #[derive(Clone, Debug)]
 pub struct TokenResource {
-    /// The URL that all endpoints begin with, without a slash at its end.
+    /// The URL with which all endpoints begin, without a trailing slash.
     pub base: String,
     /// The path of the endpoint: `/mcp`, `/mcp/desk`, `/mcp/view/shop`.
     pub path: String,
@@ -66,30 +66,30 @@ pub struct TokenHolder {
     pub client: Option<Arc<str>>,
 }
 
-/// Validates tokens of the issuers that are configured.
+/// Validates tokens of the configured issuers.
 pub struct TokenVerifier {
     issuers: Vec<Arc<TrustedIssuer>>,
     cached: Cache<[u8; 32], Arc<CachedToken>>,
     faults: FaultLog,
-    /// Proofs of tokens that are bound to a key. Another configuration keeps them.
+    /// Proofs of tokens that are bound to a key. A new configuration keeps them.
     proofs: Arc<SeenProofs>,
-    /// Whether a token that is bound to no key is refused.
+    /// Whether a token that is not bound to a key is refused.
     is_binding_needed: bool,
 }
 
 struct TrustedIssuer {
     config: IssuerConfig,
     keys: Arc<IssuerKeys>,
-    /// Cancelled when the configuration has another issuer in its place, or none.
+    /// Cancelled when the configuration replaces or removes the issuer.
     withdrawn: CancellationToken,
 }
 
-/// A token whose signature and claims are good. Its time and its audience are looked at with every request.
+/// A token whose signature and claims are valid. Its time and its audience are checked at every request.
 struct CachedToken {
     grant: Arc<TokenGrant>,
     issuer: Arc<TrustedIssuer>,
     audiences: BTreeSet<Box<str>>,
-    /// Whether an audience is one that the configuration accepts at every endpoint.
+    /// Whether the configuration accepts one of the audiences at every endpoint.
     is_for_all: bool,
     valid_until_ms: i64,
 }
@@ -100,19 +100,19 @@ struct IssuerClaim {
 }
 
 impl TokenHolder {
-    /// Names the holder among all holders of tokens and all agents with keys.
+    /// Returns a name that is unique among all holders of tokens and all agents with keys.
     pub fn name(&self) -> &str {
         &self.name
     }
 }
 
 impl TokenResource {
-    /// Returns the URL of the endpoint, as clients and issuers name it.
+    /// Returns the URL of the endpoint, as used by clients and issuers.
     pub fn url(&self) -> String {
         format!("{}{}", self.base, self.path)
     }
 
-    /// A token for `/mcp` is for every endpoint, any other one for its endpoint alone.
+    /// A token for `/mcp` is valid at every endpoint, any other only at its own.
     fn is_named(&self, audience: &str) -> bool {
         let path = audience.strip_prefix(&*self.base);
         path.is_some_and(|path| path == "/mcp" || path == self.path)
@@ -120,8 +120,8 @@ impl TokenResource {
 }
 
 impl TokenVerifier {
-    /// Makes a verifier of a configuration; `None` where no issuer is trusted. Issuers that did not change keep their keys,
-    /// unless these are in a file that did.
+    /// Makes a verifier from a configuration; `None` if no issuer is trusted. Issuers that did not change keep their keys, unless
+    /// the keys are in a file that did.
     pub(super) fn renewed(
         before: Option<&Self>,
         identity: &IdentityConfig,
@@ -169,13 +169,13 @@ impl TokenVerifier {
         self.issuers.iter().map(|issuer| &*issuer.config.issuer)
     }
 
-    /// Returns `true` if tokens have to be bound to a key.
+    /// Returns `true` if tokens must be bound to a key.
     pub fn is_binding_needed(&self) -> bool {
         self.is_binding_needed
     }
 
-    /// Resolves a token that was validated before; `None` for every other one. `resource` is asked only if the token is not for
-    /// every endpoint.
+    /// Resolves an already validated token; `None` for any other. `resource` is called only if the token is not for every
+    /// endpoint.
     pub fn resolve_cached(
         &self,
         token: PresentedToken<'_>,
@@ -212,13 +212,13 @@ impl TokenVerifier {
         self.noted(admitted, token.text, issuer)
     }
 
-    /// Reads what may be read before the signature is verified: the header, and which issuer's key it has to be.
+    /// Reads what may be read before the signature is verified: the header, and the issuer whose key must match.
     fn issuer(&self, token: &str) -> Result<(Header, Arc<TrustedIssuer>), TokenFault> {
         if token.len() > TOKEN_MAX_BYTES {
             return Err(TokenFault::Malformed);
         }
         let header = decode_header(token).map_err(|error| match error.kind() {
-            // An algorithm that is none of the library's, such as `none`.
+            // An algorithm that the library does not have, such as `none`.
             ErrorKind::Json(_) if names_algorithm(token) => TokenFault::Algorithm,
             _ => TokenFault::Malformed,
         })?;
@@ -240,8 +240,8 @@ impl TokenVerifier {
         Ok((header, issuer.ok_or(TokenFault::Issuer)?.clone()))
     }
 
-    /// Lets the holder of a good token in, if it is for this endpoint and proven where it is bound. The endpoint may be left out
-    /// for a token that is for all of them and comes without a proof.
+    /// Admits the holder of a valid token, if it is for this endpoint and, if bound, has a proof. The endpoint may be left out
+    /// for a token that is for all endpoints and comes without a proof.
     fn admit(
         &self,
         cached: &CachedToken,
@@ -341,7 +341,7 @@ fn verify(token: &str, algorithm: Algorithm, key: &DecodingKey) -> Result<Claims
     Ok(data.claims)
 }
 
-/// Reads the holder that a refused token names. Nothing of it is verified here.
+/// Reads the holder that a refused token names. It is not verified here.
 fn claimed_holder(token: &str) -> Option<ClaimedHolder> {
     if token.len() > TOKEN_MAX_BYTES {
         return None;

@@ -24,13 +24,13 @@ pub enum TokenFault {
     Claims,
     /// The claim that names the agent is missing, or holds no text.
     AgentClaim,
-    /// The same of the claim that names the tenant.
+    /// The same for the claim that names the tenant.
     TenantClaim,
-    /// Bound to a key in another way than DPoP's.
+    /// Bound to a key by a method other than DPoP.
     OtherBinding,
-    /// Bound to a key, and sent as a bearer token.
+    /// Bound to a key, but sent as a bearer token.
     Bound,
-    /// Bound to no key, and sent with the scheme DPoP.
+    /// Not bound to a key, but sent with the scheme DPoP.
     Unbound,
     BindingNeeded,
     ProofMissing,
@@ -49,7 +49,7 @@ pub enum TokenFault {
 }
 
 impl TokenFault {
-    /// Returns the reason. Those of DPoP are read by callers too.
+    /// Returns the reason. Callers also read those of DPoP.
     pub fn words(self) -> &'static str {
         match self {
             Self::Malformed => "token malformed",
@@ -96,17 +96,17 @@ impl TokenFault {
         self as usize >= Self::Expired as usize
     }
 
-    /// Returns `true` if a token is good, and not its proof.
+    /// Returns `true` if a token is valid, but its proof is not.
     pub fn is_of_proof(self) -> bool {
         self as usize >= Self::ProofMissing as usize
     }
 
-    /// Returns `true` if it is how the token is bound, and how that is proven.
+    /// Returns `true` if the fault concerns the binding of the token, or its proof.
     pub fn is_of_binding(self) -> bool {
         self as usize >= Self::OtherBinding as usize
     }
 
-    /// Returns `true` if the same credential may be good in a moment: it could not be checked.
+    /// Returns `true` if the same credential may be valid in a moment, because it could not be checked.
     pub fn is_temporary(self) -> bool {
         matches!(self, Self::KeysUnavailable | Self::ProofsFull)
     }
@@ -125,7 +125,7 @@ const FAULTS: usize = TokenFault::ProofsFull as usize + 1;
 /// A reason is logged at most once in this time, with its count.
 const LOG_INTERVAL_MS: i64 = 1000;
 
-/// Logs refusals by their reason. A flood of bad tokens makes no flood of lines.
+/// Logs refusals by their reason. A flood of invalid tokens does not cause a flood of lines.
 pub(super) struct FaultLog {
     logged_ms: [AtomicI64; FAULTS],
     count: [AtomicU64; FAULTS],

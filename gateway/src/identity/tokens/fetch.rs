@@ -1,4 +1,4 @@
-//! Fetches the public keys of an issuer: from a file, from their URL, or from where its metadata says that they are.
+//! Fetches the public keys of an issuer: from a file, from their URL, or from the URL in its metadata.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ use weir_connections::http::{FetchedDocument, fetch_document};
 
 use crate::config::{IssuerConfig, is_address};
 
-/// A document is no larger.
+/// The maximum size of a document.
 const DOCUMENT_MAX_BYTES: usize = 256 << 10;
 
 /// The place of an issuer's keys.
@@ -16,7 +16,7 @@ const DOCUMENT_MAX_BYTES: usize = 256 << 10;
 pub(super) enum KeyPlace {
     File(PathBuf),
     Url(String),
-    /// The metadata of the issuer says it.
+    /// The URL is in the metadata of the issuer.
     Metadata {
         issuer: String,
     },
@@ -42,7 +42,7 @@ impl KeyPlace {
         }
     }
 
-    /// Fetches the keys. The error says what could not be had, and has no more of an answer than its status.
+    /// Fetches the keys. The error names what could not be fetched, and contains only the status of an answer.
     pub(super) async fn fetch(&self) -> Result<FetchedDocument, String> {
         match self {
             Self::File(path) => read_file(path).await,
@@ -51,7 +51,7 @@ impl KeyPlace {
         }
     }
 
-    /// Reads keys in a file without waiting; `None` where they are elsewhere, or cannot be read.
+    /// Reads keys in a file without waiting; `None` if they are elsewhere, or cannot be read.
     pub(super) fn read_now(&self) -> Option<FetchedDocument> {
         let Self::File(path) = self else { return None };
         let metadata = std::fs::metadata(path).ok()?;
@@ -73,7 +73,7 @@ async fn read_file(path: &Path) -> Result<FetchedDocument, String> {
     Ok(FetchedDocument { text, kept_for })
 }
 
-/// Returns the URL of the keys by the issuer's metadata, which has to name the same issuer.
+/// Returns the URL of the keys from the issuer's metadata, which must name the same issuer.
 async fn discover(issuer: &str) -> Result<String, String> {
     let mut failures = Vec::new();
     for url in metadata_urls(issuer) {
@@ -98,7 +98,7 @@ async fn discover(issuer: &str) -> Result<String, String> {
     Err(failures.join("; "))
 }
 
-/// Returns where the metadata of an issuer may be: after its path (OpenID Connect), and before it (RFC 8414).
+/// Returns the possible URLs of an issuer's metadata: after its path (OpenID Connect), and before it (RFC 8414).
 fn metadata_urls(issuer: &str) -> Vec<String> {
     let after = format!(
         "{}/.well-known/openid-configuration",

@@ -16,12 +16,12 @@ use crate::{
     identity::{AccessList, CallerGrant, CatalogueAccess, Rate, TokenHolder},
 };
 
-/// The scope that calls of tools that write need.
+/// The scope that calls of writing tools require.
 pub const WRITE_SCOPE: &str = "tools:write";
 
-/// An agent's name is no longer, and has no other characters than `A-Za-z0-9_.@:-`.
+/// The maximum length of an agent's name, which consists of `A-Za-z0-9_.@:-`.
 const NAME_MAX: usize = 64;
-/// A subject is no longer.
+/// The maximum length of a subject.
 const SUBJECT_MAX: usize = 512;
 
 pub(super) type Claims = Map<String, Value>;
@@ -38,12 +38,13 @@ pub(super) struct TokenGrant {
     expires_ms: i64,
     withdrawn: CancellationToken,
     token: SecretText,
-    /// The key that the token is bound to, if any: its holder alone may use the token.
+    /// The key that the token is bound to, if any: only its holder may use the token.
     pub bound: Option<KeyThumbprint>,
 }
 
 impl TokenGrant {
-    /// Reads the claims of a token whose signature and time are good. `withdrawn` ends when its issuer is no longer trusted.
+    /// Reads the claims of a token whose signature and time are valid. `withdrawn` is cancelled when its issuer is no longer
+    /// trusted.
     pub(super) fn read(
         token: &str,
         claims: &Claims,
@@ -96,7 +97,7 @@ impl TokenGrant {
 }
 
 impl CallerGrant for TokenGrant {
-    /// A refreshed token, and one with more scopes, continues the sessions of the one before.
+    /// A refreshed token, or one with more scopes, continues the sessions of the previous one.
     fn id(&self) -> &str {
         self.holder.name()
     }
@@ -142,7 +143,7 @@ impl CallerGrant for TokenGrant {
     }
 }
 
-/// Refuses tokens that are signed by the same keys and are no access tokens.
+/// Refuses tokens that are signed by the same keys but are not access tokens.
 fn refuse_other_uses(claims: &Claims) -> Result<(), TokenFault> {
     let is = |claim: &str, value: &str| claims.get(claim).is_some_and(|found| found == value);
     let is_of_client = ["nonce", "at_hash", "c_hash"]
@@ -154,7 +155,7 @@ fn refuse_other_uses(claims: &Claims) -> Result<(), TokenFault> {
     Ok(())
 }
 
-/// Returns the union of what the grants open whose claim is there.
+/// Returns the combined access of the grants whose claim is present.
 fn access(claims: &Claims, issuer: &IssuerConfig) -> CatalogueAccess {
     let mut list = AccessList::default();
     for grant in &issuer.grants {
@@ -170,7 +171,7 @@ fn access(claims: &Claims, issuer: &IssuerConfig) -> CatalogueAccess {
     CatalogueAccess::to(list)
 }
 
-/// Returns the groups that a claim names, as policies write them; the size of a token bounds them.
+/// Returns the groups that a claim names, as written in policies; the size of a token bounds them.
 fn groups(claims: &Claims, issuer: &IssuerConfig) -> Arc<[Arc<str>]> {
     let claim = issuer.groups_claim.as_deref();
     let value = claim.and_then(|claim| find(claims, claim));
@@ -183,7 +184,7 @@ fn groups(claims: &Claims, issuer: &IssuerConfig) -> Arc<[Arc<str>]> {
     names.map(Arc::from).collect()
 }
 
-/// Returns `true` if a claim is this text, or a list of it. A scope is a list that is written as one text.
+/// Returns `true` if a claim is this text, or a list of it. A scope is a list written as one text.
 pub(super) fn has(claims: &Claims, claim: &str, wanted: &str) -> bool {
     let is_list = matches!(claim, "scope" | "scp");
     let is = |value: &Value| match value {
@@ -200,7 +201,7 @@ pub(super) fn has(claims: &Claims, claim: &str, wanted: &str) -> bool {
     }
 }
 
-/// Finds a claim by its name, or by the way to it: `realm_access.roles`.
+/// Finds a claim by its name, or by its path: `realm_access.roles`.
 pub(super) fn find<'c>(claims: &'c Claims, claim: &str) -> Option<&'c Value> {
     claims.get(claim).or_else(|| {
         let (first, rest) = claim.split_once('.')?;
@@ -209,7 +210,7 @@ pub(super) fn find<'c>(claims: &'c Claims, claim: &str) -> Option<&'c Value> {
     })
 }
 
-/// Returns a name as it is, or one made of its digest where it has characters that logs and metrics do not take.
+/// Returns a name unchanged, or one made from its digest if it has characters that logs and metrics do not accept.
 pub fn name(issuer: &str, value: &str) -> Arc<str> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_.@:-".contains(&byte);
     if value.len() <= NAME_MAX && value.bytes().all(is_plain) {

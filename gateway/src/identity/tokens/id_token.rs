@@ -1,4 +1,4 @@
-//! ID tokens of OpenID Connect, by which a person signs in. They identify the person, and open no tool.
+//! ID tokens of OpenID Connect, by which a person signs in. They identify the person, but give access to no tool.
 
 use std::{path::Path, sync::Arc};
 
@@ -30,7 +30,7 @@ pub struct IdClaims {
 }
 
 impl IdTokenVerifier {
-    /// `issuer` is written as its tokens write `iss`; its metadata names where the keys are.
+    /// `issuer` is written like `iss` in its tokens; its metadata has the URL of the keys.
     pub fn new(issuer: &str, client: &str) -> Self {
         signature::install();
         let config = IssuerConfig::of_metadata(issuer);
@@ -41,7 +41,7 @@ impl IdTokenVerifier {
         }
     }
 
-    /// Validates the token that answered the sign-in with this nonce.
+    /// Validates the token from the sign-in with this nonce.
     pub async fn validate(&self, token: &str, nonce: &str) -> Result<IdClaims, TokenFault> {
         if token.len() > TOKEN_MAX_BYTES {
             return Err(TokenFault::Malformed);
@@ -73,7 +73,7 @@ impl IdTokenVerifier {
         }
         let audiences = audiences(claims);
         let party = text("azp");
-        // A token for several clients says which of them asked for it (OpenID Connect Core 3.1.3.7).
+        // A token for several clients names the one that requested it (OpenID Connect Core 3.1.3.7).
         let is_own = audiences.contains(&*self.client)
             && party.map_or(audiences.len() == 1, |party| party == self.client);
         if !is_own {
@@ -87,7 +87,7 @@ impl IdTokenVerifier {
 }
 
 impl IdClaims {
-    /// Returns the person's name of a claim, or one made of its digest where the claim has characters that logs do not take.
+    /// Returns the person's name from a claim, or one made from its digest if the claim has characters that logs do not accept.
     pub fn name(&self, claim: &str) -> Option<Arc<str>> {
         let value = grant::find(&self.claims, claim)?.as_str()?;
         (!value.is_empty()).then(|| grant::name(&self.issuer, value))

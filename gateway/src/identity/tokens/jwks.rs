@@ -19,13 +19,13 @@ use weir_connections::http::FetchedDocument;
 use super::{fault::TokenFault, fetch::KeyPlace, signature::ACCEPTED};
 use crate::config::IssuerConfig;
 
-/// Keys are fetched again after this time at the earliest and at the latest; between them, their publisher decides.
+/// The shortest and the longest time after which keys are fetched again; in between, their publisher decides.
 const KEPT_MIN: Duration = Duration::from_secs(5 * 60);
 const KEPT_MAX: Duration = Duration::from_secs(24 * 3600);
 const KEPT_USUALLY: Duration = Duration::from_secs(3600);
-/// Keys that cannot be fetched again are used for so long.
+/// How long keys that cannot be fetched again are still used.
 const STALE_MAX: Duration = Duration::from_secs(24 * 3600);
-/// The pause between two fetches: while there are keys, and before the first ones.
+/// The pause between two fetches: once there are keys, and before the first ones.
 const REFETCH_PAUSE: Duration = Duration::from_secs(30);
 const RETRY_PAUSE: Duration = Duration::from_secs(2);
 const KEYS_MAX: usize = 100;
@@ -35,7 +35,7 @@ pub(super) struct IssuerKeys {
     issuer: String,
     place: KeyPlace,
     known: ArcSwapOption<KnownKeys>,
-    /// Locked by the fetch in progress. It contains the last one.
+    /// Locked by the fetch in progress. Contains the times of the last fetch.
     flight: Arc<Mutex<Option<LastFetch>>>,
 }
 
@@ -49,20 +49,20 @@ struct LastFetch {
 
 struct KnownKeys {
     keys: Vec<VerifyingKey>,
-    /// All of the document, as it was written.
+    /// All keys of the document, as they were written.
     listed: Vec<Value>,
     fetched: Instant,
     kept_for: Duration,
 }
 
-/// What has changed in a file of keys since it was read last.
+/// What has changed in a file of keys since it was last read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum KeyFileChange {
-    /// Nothing, or the keys are in no file, or the file cannot be read.
+    /// Nothing, or the keys are not in a file, or the file cannot be read.
     Unchanged,
-    /// It has every key that it had, and others.
+    /// All previous keys are unchanged, and there are others.
     Added,
-    /// A key that it had is no longer there as it was.
+    /// A previous key was removed or changed.
     Removed,
 }
 
@@ -89,7 +89,7 @@ impl IssuerKeys {
         })
     }
 
-    /// Finds the key of a token. Keys that are old are used once more while they are fetched again.
+    /// Finds the key of a token. Old keys are still used while they are fetched again.
     pub(super) async fn find(
         self: &Arc<Self>,
         id: Option<&str>,
@@ -126,7 +126,7 @@ impl IssuerKeys {
         }
     }
 
-    /// Returns the keys, unless they are too old to be believed.
+    /// Returns the keys, unless they are too old to be trusted.
     fn usable(&self) -> Option<Arc<KnownKeys>> {
         let known = self.known.load_full()?;
         (known.fetched.elapsed() <= known.kept_for + STALE_MAX).then_some(known)
@@ -146,11 +146,11 @@ impl IssuerKeys {
         last.is_none_or(|last| last.began.elapsed() >= pause)
     }
 
-    /// Fetches the keys, or waits for the present fetch. The fetch continues when its caller leaves.
+    /// Fetches the keys, or waits for the current fetch. The fetch continues when its caller leaves.
     async fn refresh(self: &Arc<Self>) {
         let asked = Instant::now();
         let mut last = self.flight.clone().lock_owned().await;
-        // Of an issuer that does not answer, each request would otherwise wait for the fetches of all before it, one by one.
+        // Otherwise, if an issuer does not answer, each request would wait for the fetches of all requests before it, one by one.
         let has_waited = last.is_some_and(|last| last.ended >= asked);
         if has_waited || !self.is_due(*last) {
             return;
@@ -204,7 +204,7 @@ impl KnownKeys {
         self.fetched.elapsed() > self.kept_for
     }
 
-    /// Finds the key with this id. A token without one may be signed by the only key that its algorithm goes with.
+    /// Finds the key with this id. A token without an id may be signed by the only key that fits its algorithm.
     fn find(&self, id: Option<&str>, algorithm: Algorithm) -> Option<Arc<DecodingKey>> {
         let named = |key: &&VerifyingKey| id.is_none() || key.id.as_deref() == id;
         let found = self.keys.iter().filter(named);
@@ -251,7 +251,7 @@ impl VerifyingKey {
         })
     }
 
-    /// Returns the key, if this algorithm is one of those that go with it.
+    /// Returns the key, if it fits this algorithm.
     pub(super) fn used_with(&self, algorithm: Algorithm) -> Option<Arc<DecodingKey>> {
         let is_used = self.algorithms.contains(&algorithm);
         is_used.then(|| self.key.clone())

@@ -1,4 +1,5 @@
-//! Proofs that a request comes from the holder of the key that its token is bound to (DPoP, RFC 9449). Others cannot use the token.
+//! Proofs that a request comes from the holder of the key that its token is bound to (DPoP, RFC 9449), so that others cannot use
+//! the token.
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use jsonwebtoken::{Algorithm, Validation, decode, errors::ErrorKind};
@@ -11,13 +12,13 @@ use super::{fault::TokenFault, jwks::VerifyingKey, seen_proofs::SeenProofs, sign
 
 /// The largest difference between the time of a proof and now. Clocks differ.
 pub(super) const WINDOW_S: i64 = 60;
-/// A longer proof is not read. A key of RSA with 8,192 bits needs 2 KiB.
+/// The maximum size of a proof; a longer one is not read. An RSA key with 8,192 bits takes 2 KiB.
 const PROOF_MAX_BYTES: usize = 8 << 10;
 const TYPE: &str = "dpop+jwt";
-/// Members of a key that are not public, and that of a shared secret.
+/// The private members of a key, and the member of a shared secret.
 const PRIVATE: [&str; 8] = ["d", "p", "q", "dp", "dq", "qi", "oth", "k"];
 
-/// The digest of a public key (RFC 7638), as `cnf.jkt` of a token names it.
+/// The digest of a public key (RFC 7638), as in `cnf.jkt` of a token.
 pub(super) type KeyThumbprint = [u8; 32];
 
 /// A token as a request presents it.
@@ -31,10 +32,10 @@ pub struct PresentedToken<'a> {
 /// The proof of a request, and its expected subject.
 #[derive(Clone, Copy)]
 pub struct RequestProof<'a> {
-    /// The header `DPoP`; `None` where there is none, or more than one.
+    /// The header `DPoP`; `None` if there is none, or more than one.
     pub text: Option<&'a str>,
     pub method: &'a str,
-    /// The path below the URL that all endpoints begin with.
+    /// The path below the URL with which all endpoints begin.
     pub path: &'a str,
 }
 
@@ -62,8 +63,8 @@ impl<'a> PresentedToken<'a> {
     }
 }
 
-/// Reads which key a token is bound to; `None` for a bearer token. A binding of another kind is refused: its proof
-/// is not checked here.
+/// Reads which key a token is bound to; `None` for a bearer token. A binding of another kind is refused, since its proof is not
+/// checked here.
 pub(super) fn bound_key(claims: &Map<String, Value>) -> Result<Option<KeyThumbprint>, TokenFault> {
     let Some(confirmation) = claims.get("cnf") else {
         return Ok(None);
@@ -75,7 +76,7 @@ pub(super) fn bound_key(claims: &Map<String, Value>) -> Result<Option<KeyThumbpr
     thumbprint.map(Some).ok_or(TokenFault::OtherBinding)
 }
 
-/// Checks the proof of a request with a token that is bound to this key. A proof is good once.
+/// Checks the proof of a request with a token that is bound to this key. A proof is valid once.
 pub(super) fn check(
     proof: &RequestProof<'_>,
     token: &str,
@@ -135,7 +136,7 @@ fn read_header(proof: &str) -> Result<ProofHeader, TokenFault> {
     }
 }
 
-/// Verifies the signature with the key that the proof carries, if the algorithm is one of that key's type.
+/// Verifies the signature with the key that the proof carries, if the algorithm fits the type of that key.
 fn verify(
     proof: &str,
     algorithm: Algorithm,
@@ -155,7 +156,7 @@ fn verify(
     Ok(data.claims)
 }
 
-/// Returns the digest of a public key: of the members that make it, in the order of their names.
+/// Returns the digest of a public key: of its required members, in the order of their names.
 fn thumbprint(key: &Map<String, Value>) -> Option<KeyThumbprint> {
     let members: &[&str] = match key.get("kty")?.as_str()? {
         "EC" => &["crv", "kty", "x", "y"],
@@ -171,7 +172,7 @@ fn thumbprint(key: &Map<String, Value>) -> Option<KeyThumbprint> {
     Some(Sha256::digest(format!("{{{}}}", named.join(","))).into())
 }
 
-/// Compares two URLs without what follows a `?` or `#`.
+/// Compares two URLs without query and fragment.
 fn is_same_place(named: &str, asked: &str) -> bool {
     let read = |text: &str| {
         let mut url = Url::parse(text).ok()?;

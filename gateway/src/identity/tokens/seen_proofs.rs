@@ -1,4 +1,4 @@
-//! Proofs that were used, for as long as they would be good. A proof is good once.
+//! Used proofs, for as long as they would be valid. A proof is valid once.
 
 use std::collections::HashMap;
 
@@ -13,11 +13,11 @@ use super::{
 
 /// Proofs that are remembered, over all keys.
 const SEEN_MAX: usize = 100_000;
-/// The time between two looks for proofs that are too old to be good.
+/// The time between two searches for expired proofs.
 const PURGE_INTERVAL_S: i64 = 30;
 
-/// The proofs of this process. Where too many come, the key with the most loses its older half, and proofs of that age are
-/// refused for it: others lose nothing.
+/// The proofs of this process. If there are too many, the key with the most loses its older half, and proofs of that age are
+/// refused for it: other keys lose nothing.
 #[derive(Default)]
 pub(super) struct SeenProofs(Mutex<ProofTable>);
 
@@ -34,12 +34,12 @@ struct ProofTable {
 struct KeyProofs {
     /// When each was made, by the digest of its id.
     made_s: HashMap<[u8; 16], i64, RandomState>,
-    /// Proofs that were made at this time or before are refused: they may have been forgotten.
+    /// Proofs made at this time or before are refused, since they may have been forgotten.
     forgotten_s: i64,
 }
 
 impl SeenProofs {
-    /// Takes a proof that is good otherwise, if it was not used before.
+    /// Takes an otherwise valid proof, if it was not used before.
     pub(super) fn take(
         &self,
         key: &KeyThumbprint,
@@ -91,12 +91,12 @@ impl ProofTable {
         Ok(())
     }
 
-    /// A key takes room too.
+    /// A key takes room, too.
     fn room_is_short(&self) -> bool {
         self.count.max(self.by_key.len()) >= SEEN_MAX
     }
 
-    /// Forgets proofs that are refused by their time.
+    /// Forgets proofs that are refused because of their time.
     fn purge(&mut self, now_s: i64) {
         let oldest_s = now_s - WINDOW_S;
         self.by_key.retain(|_, proofs| {

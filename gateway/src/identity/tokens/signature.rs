@@ -1,4 +1,4 @@
-//! Verifies signatures with ring, which is linked for TLS already. Nothing is signed here.
+//! Verifies signatures with ring, which is already linked for TLS. Nothing is signed here.
 
 use jsonwebtoken::{
     Algorithm, AlgorithmFamily, DecodingKey, DecodingKeyKind, EncodingKey,
@@ -11,7 +11,7 @@ use ring::signature::{
     RsaPublicKeyComponents, UnparsedPublicKey,
 };
 
-/// The algorithms of tokens that are accepted.
+/// The accepted signature algorithms of tokens.
 pub(super) const ACCEPTED: [Algorithm; 4] = [
     Algorithm::RS256,
     Algorithm::PS256,
@@ -31,7 +31,7 @@ struct PublicKey {
     key: DecodingKeyKind,
 }
 
-/// Makes ring what tokens are verified with in this process.
+/// Makes ring the verifier of tokens in this process.
 pub(super) fn install() {
     let _ = PROVIDER.install_default(); // it is there from the second time on
 }
@@ -86,7 +86,7 @@ impl Verifier<Vec<u8>> for PublicKey {
     }
 }
 
-/// Returns a number without the zeros that some issuers write before it.
+/// Returns a number without the leading zeros that some issuers write.
 fn without_zeros(number: &[u8]) -> &[u8] {
     let zeros = number.iter().take_while(|byte| **byte == 0).count();
     &number[zeros..]
