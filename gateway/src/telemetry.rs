@@ -21,7 +21,7 @@ pub use logs::{
 pub use metrics::GatewayMetrics;
 pub use traces::TraceSender;
 
-/// Sends and writes the rest.
+/// Sends and writes whatever is still pending.
 pub fn end() {
     traces::end();
     logs::end();

@@ -28,18 +28,18 @@ use weir_copies::{CopyFigures, CopyStatus};
 pub use self::heads::{heads_of_others, read_heads};
 use crate::config;
 
-/// Refusals of one kind, see [`REFUSALS`], that are recorded one by one each second; beyond it they are counted together, so
-/// that a stranger cannot fill the disk, and does not hide what others did.
+/// Refusals of one kind, see [`REFUSALS`], that are recorded one by one each second; beyond it they are counted together, so that
+/// a stranger can neither fill the disk nor hide what others did.
 const REFUSALS_PER_SECOND: NonZeroU32 = NonZeroU32::new(5).unwrap();
 
-/// A record waits for those of the other calls that its thread has to answer, to share one write with them. If one waited
-/// longer than this, records are written without waiting for the time of [`NO_WAIT`].
+/// A record waits for those of the other calls that its thread has to answer, to share one write with them. If one waits longer
+/// than this, records are written without waiting during [`NO_WAIT`].
 const WAIT_MAX: Duration = Duration::from_millis(1);
 const NO_WAIT: Duration = Duration::from_millis(100);
-/// The time after which a segment ends where machines share a state: the next one names the heads of their chains.
+/// The time after which a segment ends if machines share a state: the next one names the heads of their chains.
 const SHARED_SEGMENT_MAX_AGE: Duration = Duration::from_secs(600);
 
-/// Refusals that are counted apart; with another reason they are their kind's `other`.
+/// Refusals that are counted separately; those with any other reason count as `other` of their kind.
 const REFUSALS: [(RefusedWhat, &str, &str); 12] = [
     (RefusedWhat::Identity, "identity", "missing"),
     (RefusedWhat::Identity, "identity", "malformed"),
@@ -62,18 +62,18 @@ const NOT_HERE: &str = "it may not use this, or it is not there";
 pub struct AuditRecorder {
     /// The trail and the key; `None` if nothing is recorded (tests within this process, commands that only look).
     trail: Option<(AuditTrail, ArgumentsKey)>,
-    /// Whether an append waits for the disk, which is `fsync = "each"`.
+    /// Whether an append waits for the disk (`fsync = "each"`).
     waits: bool,
     started: Instant,
     /// Microseconds since the start.
     no_wait_until: AtomicU64,
     /// In the order of [`REFUSALS`].
     refusals: [RefusalCounter; REFUSALS.len()],
-    /// Wakes what counts those that are not recorded yet.
+    /// Wakes the task that counts unrecorded refusals.
     to_count: Notify,
-    /// Where a state is shared.
+    /// Set if a state is shared.
     shared: OnceLock<SharedHeads>,
-    /// Where the trail is copied.
+    /// Set if the trail is copied.
     copies: OnceLock<Arc<CopyStatus>>,
 }
 
@@ -85,12 +85,12 @@ struct RefusalCounter {
     unrecorded: AtomicU64,
 }
 
-/// The trail cannot be written. What happened is in the log.
+/// The trail cannot be written. The cause is in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the audit trail cannot be written")]
 pub struct AuditUnavailable;
 
-/// The trail itself logs once that it cannot be written, until it can; this logs only what concerns one record.
+/// The trail itself logs once when it can no longer be written; this logs only problems of one record.
 fn unrecorded(error: AuditError) -> AuditUnavailable {
     match error {
         AuditError::Write(_) | AuditError::Sync(_) => {}
@@ -108,7 +108,7 @@ impl AuditRecorder {
     }
 
     /// Opens `audit/` in the state folder. `process` is what this process does; `elsewhere` are heads of chains on other
-    /// machines, where there may be such.
+    /// machines, if there may be any.
     pub fn open(
         state: &Path,
         key: ArgumentsKey,
@@ -177,7 +177,7 @@ impl AuditRecorder {
         trail.enter(event).map(Some).map_err(unrecorded)
     }
 
-    /// Writes the entry with all that has been entered meanwhile.
+    /// Writes the entry, together with all that have been entered meanwhile.
     pub fn written(
         &self,
         entry: Option<TrailEntry<'_>>,
@@ -191,7 +191,7 @@ impl AuditRecorder {
         written.map(Some).map_err(unrecorded)
     }
 
-    /// Returns when the calls that this thread could answer meanwhile have entered their records as well.
+    /// Waits until the calls that this thread could answer meanwhile have also entered their records.
     pub async fn wait_for_others(&self, now: Instant) {
         let since_start = |time: Instant| (time - self.started).as_micros() as u64;
         if self.trail.is_none() || since_start(now) < self.no_wait_until.load(Ordering::Relaxed) {
@@ -210,8 +210,8 @@ impl AuditRecorder {
         self.trail.as_ref().map(|(_, key)| key.digest(arguments))
     }
 
-    /// Notes that a request was refused before there was a call: the place, the public id of the key, and the address, as far
-    /// as known. This never fails the refusal itself.
+    /// Notes that a request was refused before it became a call: the place, the public id of the key, and the address, as far as
+    /// known. This never fails the refusal itself.
     pub fn refused(
         &self,
         what: RefusedWhat,
@@ -233,12 +233,12 @@ impl AuditRecorder {
         self.note(refused);
     }
 
-    /// Notes that an agent asked too often, other than by a call.
+    /// Notes that an agent exceeded its rate, other than by a call.
     pub fn refused_rate(&self, place: &str, agent: &str) {
         self.refused_agent(RefusedWhat::Rate, place, agent, TOO_OFTEN);
     }
 
-    /// Notes that an agent asked at a place that it may not use, or that is not there: no answer says which.
+    /// Notes that an agent sent a request to a place that it may not use, or that does not exist: no answer reveals which.
     pub fn refused_access(&self, place: &str, agent: &str) {
         self.refused_agent(RefusedWhat::Access, place, agent, NOT_HERE);
     }
@@ -336,7 +336,7 @@ impl AuditRecorder {
         .map(drop)
     }
 
-    /// Returns the result of a change whose record was written before it was made. If the change failed, another record of it
+    /// Returns the result of a change whose record was written before it was made. If the change failed, a further record of it
     /// has the reason in its detail, under `failed`.
     pub fn note_failure<T, E: std::fmt::Display>(
         &self,
@@ -348,7 +348,7 @@ impl AuditRecorder {
     ) -> Result<T, E> {
         if let Err(error) = &done {
             let detail = Map::from_iter([("failed".to_owned(), Value::from(error.to_string()))]);
-            // A trail that cannot be written is reported by itself; the admin reads why the change failed.
+            // An unwritable trail is reported separately; the admin reads why the change failed.
             let _ = self.admin(act, subject, fingerprint, by, Some(&detail));
         }
         done
@@ -362,13 +362,13 @@ impl AuditRecorder {
         })
     }
 
-    /// Takes note of copies that are made of the trail.
+    /// Sets the copies that are made of the trail.
     pub fn share_copies(&self, status: Arc<CopyStatus>) {
         // It is set once, when the process starts to serve.
         let _ = self.copies.set(status);
     }
 
-    /// Notes the last segment of each chain up to which all is copied.
+    /// Notes the last segment of each chain up to which everything is copied.
     pub fn set_copied(&self, copied: BTreeMap<ChainName, u32>) {
         if let Some(trail) = self.trail() {
             trail.set_copied(copied);
@@ -393,7 +393,7 @@ impl AuditRecorder {
         })
     }
 
-    /// Makes all records so far outlive the machine.
+    /// Syncs all records so far to the disk, so that they survive a crash of the machine.
     pub fn sync(&self) -> Result<(), AuditError> {
         self.trail().map_or(Ok(()), AuditTrail::sync)
     }

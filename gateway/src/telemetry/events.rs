@@ -1,4 +1,4 @@
-//! Events for watchers of the gateway. While there is no subscriber, no event is made.
+//! Events for watchers of the gateway. Events are made only while there is a subscriber.
 
 use std::sync::{
     Arc,
@@ -8,9 +8,9 @@ use std::sync::{
 use serde::Serialize;
 use tokio::sync::broadcast;
 
-/// Events that wait for a slow subscriber; beyond it the subscriber loses the oldest.
+/// The most events that wait for a slow subscriber; beyond it, the subscriber loses the oldest.
 const WAITING_MAX: usize = 256;
-/// Calls that are sent in a second.
+/// The most calls that are sent in a second.
 const CALLS_MAX: u32 = 50;
 
 /// An event: its name, and its data as JSON.
@@ -40,13 +40,13 @@ impl LiveEvent {
 pub struct EndedCall<'a> {
     pub call_id: &'a str,
     pub agent: &'a str,
-    /// Null: the agent sees no such tool.
+    /// Null if the agent sees no such tool.
     pub tool: Option<&'a str>,
-    /// `contract@version`; null where the tool belongs to no contract.
+    /// `contract@version`; null if the tool does not belong to a contract.
     pub contract: Option<&'a str>,
     /// ok, refused, failed, cancelled or unknown.
     pub outcome: &'static str,
-    /// The error code; null where it went well.
+    /// The error code; null for a success.
     pub code: Option<&'static str>,
     pub ms: f64,
 }
@@ -54,7 +54,7 @@ pub struct EndedCall<'a> {
 /// Sends events to all subscribers.
 pub struct EventFeed {
     sender: broadcast::Sender<LiveEvent>,
-    /// Calls have a channel of their own: of those who do not want them, none is woken.
+    /// Calls have a separate channel, so that subscribers without calls are not woken.
     calls: broadcast::Sender<LiveEvent>,
     /// Calls that may be sent until the next [`renew_calls`](Self::renew_calls): 0 while there is no subscriber to calls.
     calls_left: AtomicU32,
@@ -76,7 +76,7 @@ impl EventFeed {
         self.sender.subscribe()
     }
 
-    /// Subscribes to calls that end. The first subscriber hears of them at once.
+    /// Subscribes to calls that end. The first subscriber receives them immediately.
     pub fn subscribe_to_calls(&self) -> broadcast::Receiver<LiveEvent> {
         let subscriber = self.calls.subscribe();
         if self.calls.receiver_count() == 1 {
@@ -90,12 +90,12 @@ impl EventFeed {
         self.sender.receiver_count() > 0
     }
 
-    /// Sends an event; without a subscriber it is dropped.
+    /// Sends an event, or drops it if there is no subscriber.
     pub fn send(&self, event: LiveEvent) {
         let _ = self.sender.send(event);
     }
 
-    /// Allows the calls of a second, or none where no one subscribes to them.
+    /// Allows the calls of a second, or none if no one subscribes to them.
     pub fn renew_calls(&self) {
         let count = match self.calls.receiver_count() {
             0 => 0,

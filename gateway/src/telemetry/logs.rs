@@ -24,14 +24,14 @@ use crate::config::{LogConfig, LogFormat};
 const FILTER_VARIABLE: &str = "WEIR_LOG";
 const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
 
-/// The parts of one call's line. No argument and no value is among them.
+/// The parts of one call's line, without any argument or value.
 pub struct LoggedCall<'a> {
     pub call_id: &'a str,
     pub agent: &'a str,
-    /// `None` when no such tool exists: the name is the caller's, not ours to repeat.
+    /// `None` if no such tool exists: the name is the caller's text, and is not repeated.
     pub tool: Option<&'a str>,
     pub contract: Option<&'a str>,
-    /// The word of the audit trail.
+    /// The word that the audit trail uses.
     pub outcome: &'static str,
     /// The code of the error.
     pub code: Option<&'a str>,
@@ -67,7 +67,7 @@ pub fn call(call: &LoggedCall<'_>) {
     });
 }
 
-/// Logs the first failure of what is written again and again, and its end: a disk that is full for an hour is one line.
+/// Logs the first failure of a repeated write, and the end of failures: a disk that is full for an hour is one line.
 pub fn note_written(is_failing: &mut bool, written: &Result<(), impl Display>, what: &str) {
     match (written, *is_failing) {
         (Err(error), false) => tracing::error!(%error, "{what} cannot be written to the state"),
@@ -160,7 +160,7 @@ impl LoggedCall<'_> {
     }
 }
 
-/// Writes a field as `{:?}` does; a value that needs no escape is copied.
+/// Writes a field like `{:?}`; a value that needs no escapes is copied.
 fn field(line: &mut Vec<u8>, name: &str, value: &str) {
     let plain = |byte: &u8| matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b'\\');
     line.push(b' ');
@@ -177,10 +177,10 @@ fn microseconds<S: Serializer>(time: &Timestamp, to: S) -> Result<S::Ok, S::Erro
     to.collect_str(&format_args!("{time:.6}"))
 }
 
-/// The filter in effect, to be set anew.
+/// The handle for replacing the filter in effect.
 static FILTER: OnceLock<reload::Handle<EnvFilter, Registry>> = OnceLock::new();
 
-/// The place where calls write their lines themselves, and the format of those.
+/// The queue to which calls write their lines directly, and the format of these lines.
 static CALLS: OnceLock<(Arc<LogQueue>, LogFormat)> = OnceLock::new();
 static LINES: OnceLock<Arc<LogQueue>> = OnceLock::new();
 static WRITER: Mutex<Option<LogWriter>> = Mutex::new(None);
@@ -207,7 +207,7 @@ pub fn start(log: &LogConfig) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Writes what waits to be written, as the last act of a process.
+/// Writes all pending lines, as the last act of a process.
 pub(super) fn end() {
     let writer = WRITER.lock().take();
     if let Some(writer) = writer {

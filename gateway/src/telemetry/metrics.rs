@@ -1,4 +1,4 @@
-//! Metrics: counted where things happen, read by Prometheus. No label holds what an agent wrote.
+//! Metrics: counted where things happen, read by Prometheus. No label contains text from an agent.
 
 mod readings;
 mod series;
@@ -34,7 +34,7 @@ use crate::{
     wire::{ProtocolVersion, RpcMethod},
 };
 
-/// Calls that came to no tool.
+/// The label of calls that reached no tool.
 const UNKNOWN: &str = "_unknown";
 /// The label of everything beyond the bound on series.
 const OTHER: &str = "_other";
@@ -59,9 +59,9 @@ pub type Stages = [Option<Duration>; STAGES.len()];
 /// Why a listener lost a connection.
 #[derive(Clone, Copy, Debug)]
 pub enum LossReason {
-    /// A newer one took its place.
+    /// A newer connection took its place.
     GaveWay,
-    /// Its client did not take the answers, and there was no room for more.
+    /// Its client did not read the answers, and there was no room for more.
     Untaken,
     /// There was no file handle left for it.
     NotAccepted,
@@ -90,7 +90,7 @@ pub struct GatewayMetrics {
     tools: ToolMetrics,
     agents: AgentMetrics,
     unknown: ToolSeries,
-    /// Made by the first question to a view with search.
+    /// Created by the first request to a view with search.
     finding: OnceLock<ToolSeries>,
     unknown_tool: IntCounter,
     overhead: Histogram,
@@ -114,12 +114,12 @@ pub struct GatewayMetrics {
     drafts: OnceLock<Counts<u32>>,
     drifted: OnceLock<Reading>,
     refused: OnceLock<Counts<usize>>,
-    /// SHA-256 of what a scraper must show.
+    /// SHA-256 of the token that a scraper must send.
     token: ArcSwapOption<[u8; 32]>,
     events: EventFeed,
 }
 
-/// The times when one stage of a call gave over to the next; a stage that was not reached is `None`.
+/// The times at which one stage of a call was followed by the next; a stage that was not reached is `None`.
 #[derive(Clone, Copy, Default)]
 pub struct StageTimes {
     pub found: Option<Instant>,
@@ -131,10 +131,10 @@ pub struct StageTimes {
 /// A call that has ended and been recorded.
 pub struct MeasuredCall<'a> {
     pub call_id: &'a str,
-    /// The name of the tool, if the caller sees one of that name.
+    /// The name of the tool, if the caller sees a tool of that name.
     pub name: Option<&'a str>,
     pub tool: Option<&'a ToolMeter>,
-    /// The tool that finds others, if that was asked; it belongs to no contract.
+    /// The search tool of a view, if that was called; it does not belong to a contract.
     pub finds: Option<&'static str>,
     pub agent: &'a Arc<str>,
     /// The caller asked for a tool that it cannot see.
@@ -153,8 +153,8 @@ pub struct MeasuredCall<'a> {
 }
 
 impl GatewayMetrics {
-    /// Creates the metrics. `tools_max` is the number of tools with series of their own; `token` is what a scraper must
-    /// show.
+    /// Creates the metrics. `tools_max` is the number of tools with their own series; `token` is the token that a scraper must
+    /// send.
     pub fn new(tools_max: usize, token: Option<&str>) -> Self {
         let registry = Registry::new();
         #[cfg(target_os = "linux")]
@@ -232,17 +232,17 @@ impl GatewayMetrics {
         }
     }
 
-    /// Sets what a scraper must show, from the next scrape on.
+    /// Sets the token that a scraper must send, from the next scrape on.
     pub fn set_token(&self, token: Option<&str>) {
         self.token.store(token.map(digest).map(Arc::new));
     }
 
-    /// Returns `true` if a scraper must show a token.
+    /// Returns `true` if a scraper must send a token.
     pub fn are_guarded(&self) -> bool {
         self.token.load().is_some()
     }
 
-    /// Returns `true` if the scraper has shown the token that is needed.
+    /// Returns `true` if the scraper has sent the required token.
     pub fn admit(&self, credential: RequestCredential<'_>) -> bool {
         match (self.token.load().as_deref(), credential) {
             (None, _) => true,
@@ -330,7 +330,7 @@ impl GatewayMetrics {
         self.loads[at].inc();
     }
 
-    /// Counts a call of another server, including its start and its waiting for a turn.
+    /// Counts a call of another server, including the server's start and the wait for a turn.
     pub fn upstream(&self, name: &str, took: Duration) {
         self.upstreams
             .with_label_values(&[name])
@@ -344,17 +344,17 @@ impl GatewayMetrics {
             .inc();
     }
 
-    /// Counts that the configuration was taken over, or refused.
+    /// Counts a reload of the configuration, applied or refused.
     pub fn config_reload(&self, taken: bool) {
         self.reloads[usize::from(!taken)].inc();
     }
 
-    /// Counts a call that policies denied, or would have.
+    /// Counts a call that policies denied, or would have denied.
     pub fn policy_denial(&self, decision: &str) {
         self.policy_denials.with_label_values(&[decision]).inc();
     }
 
-    /// Counts a call of a version that is not the live one.
+    /// Counts a call of a version other than the live one.
     pub fn count_kept_call(&self, contract: &str, version: weir_contracts::ContractVersion) {
         self.kept_calls
             .with_label_values(&[contract, &version.to_string()])
@@ -393,7 +393,7 @@ impl GatewayMetrics {
 }
 
 impl GatewayMetrics {
-    /// Counts the times that another server had the state.
+    /// Counts how often the state was found on another server.
     pub fn count_fail_overs(&self, count: u64) {
         self.state_fail_overs
             .with_label_values::<&str>(&[])
@@ -401,7 +401,7 @@ impl GatewayMetrics {
     }
 }
 
-/// These functions return what a scrape reads beside the series themselves.
+/// These functions return what a scrape reads in addition to the series.
 impl GatewayMetrics {
     /// Returns all series that are registered, for the text of a scrape.
     pub fn gather(&self) -> Vec<MetricFamily> {
@@ -433,12 +433,12 @@ impl GatewayMetrics {
         self.refused.get().map(|read| read()).unwrap_or_default()
     }
 
-    /// Returns how many contracts may have series of their own.
+    /// Returns how many contracts may have their own series.
     pub fn contracts_max(&self) -> usize {
         self.tools_max
     }
 
-    /// Counts contracts that had no room for series of their own.
+    /// Counts contracts for whose own series there was no room.
     pub fn folded_contracts(&self, count: usize) {
         self.folded_contracts.inc_by(count as u64);
     }

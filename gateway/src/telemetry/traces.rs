@@ -1,7 +1,7 @@
 //! Traces of calls, sent to a collector over OTLP. Off unless an endpoint is configured.
 //!
-//! A call that is traced gets its ids when it is opened, since targets are given them. Its spans are made when its record
-//! closes, by a thread of their own, from the marks that the metrics use too.
+//! A traced call gets its ids when it is opened, since they are passed to targets. Its spans are made when its record closes, by
+//! a separate thread, from the marks that the metrics also use.
 
 mod sampling;
 mod sending;
@@ -24,7 +24,7 @@ use self::{sampling::TraceSampler, sending::SpanQueue};
 pub use self::{settings::TraceFault, spans::EndedTrace};
 use crate::config;
 
-/// The time that the last spans have to be taken when the process ends.
+/// The time for sending the last spans when the process ends.
 const END_MAX: Duration = Duration::from_secs(1);
 
 static STARTED: OnceLock<Arc<SpanQueue>> = OnceLock::new();
@@ -35,7 +35,7 @@ pub struct TraceSender {
     queue: Arc<SpanQueue>,
 }
 
-/// A trace that a caller is in, by its `traceparent`.
+/// The trace of a caller, from its `traceparent`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct RemoteSpan {
     trace: u128,
@@ -45,13 +45,13 @@ struct RemoteSpan {
 
 /// The trace of one call while it runs.
 pub struct CallTrace {
-    /// The trace of what the target asks of others.
+    /// The trace for requests that the target sends to others.
     carried: Option<TraceContext>,
-    /// In a box: most calls have none.
+    /// Boxed, since most calls have none.
     sampled: Option<Box<SampledCall>>,
 }
 
-/// A call whose spans are sent.
+/// A call whose spans are to be sent.
 struct SampledCall {
     ids: SpanIds,
     queue: Arc<SpanQueue>,
@@ -63,15 +63,15 @@ struct SpanIds {
     trace: u128,
     /// The span of the call.
     call: u64,
-    /// The span of its target, which is the parent of what the target asks of others.
+    /// The span of its target, which is the parent of the target's own requests.
     target: u64,
     parent: Option<RemoteSpan>,
-    /// The trace of the HTTP request, where the message names another one.
+    /// The trace of the HTTP request, if the message names a different one.
     link: Option<RemoteSpan>,
 }
 
 impl TraceSender {
-    /// Starts what sends spans. Returns `None` where no collector is configured.
+    /// Starts the sender of spans. Returns `None` if no collector is configured.
     pub fn start(config: &config::TraceConfig, base: &Path) -> Result<Option<Self>, TraceFault> {
         let variable = |name: &str| std::env::var(name).ok().filter(|text| !text.is_empty());
         let Some(settings) = settings::settle(config, base, &variable)? else {
@@ -85,8 +85,8 @@ impl TraceSender {
         }))
     }
 
-    /// Decides whether a call is traced. `parent` and `link` are well-formed as W3C writes a `traceparent`; `state` is what came
-    /// beside the parent.
+    /// Decides whether a call is traced. `parent` and `link` are well-formed as W3C writes a `traceparent`; `state` is the
+    /// `tracestate` that came with the parent.
     pub fn open(&self, parent: Option<&str>, state: Option<&str>, link: Option<&str>) -> CallTrace {
         let state = state.map(Arc::from);
         let remote = parent.and_then(RemoteSpan::read);
@@ -119,8 +119,7 @@ impl TraceSender {
         }
     }
 
-    /// Returns how many calls were sent, dropped because too many waited, and dropped because the collector did not take
-    /// them.
+    /// Returns how many calls were sent, dropped because too many waited, and dropped because the collector did not accept them.
     pub fn counts(&self) -> [(&'static str, u64); 3] {
         self.queue.counts()
     }
@@ -132,7 +131,7 @@ impl CallTrace {
         self.carried.as_ref()
     }
 
-    /// Hands the spans of a call over, if it is traced.
+    /// Hands over the spans of a call, if it is traced.
     pub fn close(&self, ended: impl FnOnce() -> EndedTrace) {
         if let Some(sampled) = &self.sampled {
             sampled.queue.put(sampled.ids, ended);
@@ -151,8 +150,8 @@ impl RemoteSpan {
     }
 }
 
-/// Returns the trace of a call that is not traced here, without the flag of sampling: others follow this decision, and a
-/// caller that asks for more traces than it may does not get them there.
+/// Returns the trace of a call that is not traced here, without the sampled flag: other services follow this decision, so a
+/// caller that exceeds its share of traces does not get them there either.
 pub fn not_sampled(parent: &str, state: Option<Arc<str>>) -> TraceContext {
     let mut text = parent.to_owned();
     let flags = parent
@@ -167,14 +166,14 @@ pub fn not_sampled(parent: &str, state: Option<Arc<str>>) -> TraceContext {
     }
 }
 
-/// Sends the rest, within a second.
+/// Sends the remaining spans, within a second.
 pub fn end() {
     if let Some(queue) = STARTED.get() {
         queue.end(END_MAX);
     }
 }
 
-/// Returns bits that callers cannot guess; never 0, which is no id.
+/// Returns bits that callers cannot guess; never 0, which is not a valid id.
 fn random_bits() -> u64 {
     static KEY: LazyLock<RandomState> = LazyLock::new(RandomState::new);
     static NEXT: AtomicU64 = AtomicU64::new(0);

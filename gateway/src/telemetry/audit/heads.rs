@@ -1,4 +1,4 @@
-//! The head of this process's chain in a state that machines share: where the disk is lost, it is still known which records there were.
+//! The head of this process's chain in a state that machines share: if the disk is lost, it is still known which records existed.
 
 use std::{
     sync::{
@@ -17,20 +17,20 @@ use weir_state::{AuditHeadRow, GatewayState, StateError};
 
 use super::{AuditRecorder, AuditUnavailable};
 
-/// The time after which a head that moved is in the state.
+/// The time after which a moved head is in the state.
 const WRITE_INTERVAL: Duration = Duration::from_secs(1);
 /// The time after which the heads of other chains are read again, for the next segment.
 const READ_INTERVAL: Duration = Duration::from_secs(30);
-/// The time that a statement may take; a call waits for it with `replicate = "writes"`.
+/// The time limit for a statement; with `replicate = "writes"`, a call waits for it.
 const STATEMENT_MAX: Duration = Duration::from_secs(2);
 
 pub(super) struct SharedHeads {
     state: Arc<GatewayState>,
     /// The name of this machine.
     node: String,
-    /// Whether the record of a write has to be known to the state before it runs.
+    /// Whether the record of a write must be in the state before it runs.
     replicates: bool,
-    /// The last record in the state. It is locked while one is written, so that one statement serves all who wait.
+    /// The last record in the state. It is locked while one is written, so that one statement serves all waiting calls.
     written: Mutex<u64>,
     is_failing: AtomicBool,
 }
@@ -46,7 +46,7 @@ impl SharedHeads {
         }
     }
 
-    /// Writes the head to the state, unless it knows record `seq` already.
+    /// Writes the head to the state, unless the state already has record `seq`.
     async fn write_up_to(&self, audit: &AuditRecorder, seq: u64) -> Result<(), AuditUnavailable> {
         let Ok(mut written) = timeout(STATEMENT_MAX, self.written.lock()).await else {
             return Err(AuditUnavailable);
@@ -98,13 +98,13 @@ impl SharedHeads {
 }
 
 impl AuditRecorder {
-    /// Shares the head of the chain by a state that other machines have too.
+    /// Shares the head of the chain through a state that other machines use too.
     pub fn share_heads(&self, state: Arc<GatewayState>, node: String, replicates: bool) {
         // It is set once, when the process starts.
         let _ = self.shared.set(SharedHeads::new(state, node, replicates));
     }
 
-    /// Returns when the state knows the last record, where `replicate = "writes"` asks for it.
+    /// Waits until the state has the last record, if `replicate = "writes"` requires it.
     pub async fn replicate(&self) -> Result<(), AuditUnavailable> {
         let Some(shared) = self.shared.get().filter(|shared| shared.replicates) else {
             return Ok(());
@@ -113,7 +113,7 @@ impl AuditRecorder {
         shared.write_up_to(self, seq).await
     }
 
-    /// Writes the head now, as before the end of the process.
+    /// Writes the head now, for example before the end of the process.
     pub async fn write_head(&self) {
         if let (Some(shared), Some(head)) = (self.shared.get(), self.head()) {
             // A failure is logged where it happens.
@@ -121,7 +121,7 @@ impl AuditRecorder {
         }
     }
 
-    /// Writes the head to the state each second if it moved, and takes over those of other machines.
+    /// Writes the head to the state each second if it moved, and reads those of other machines.
     pub async fn keep_heads(&self) {
         let Some(shared) = self.shared.get() else {
             return;
@@ -160,7 +160,7 @@ fn receipt(head: ChainHead) -> AuditReceipt {
     }
 }
 
-/// Reads rows as heads; one that no trail wrote is left out.
+/// Reads rows as heads, without those that no trail wrote.
 pub fn read_heads(rows: Vec<AuditHeadRow>) -> impl Iterator<Item = ChainHead> {
     rows.into_iter().filter_map(|row| {
         Some(ChainHead {

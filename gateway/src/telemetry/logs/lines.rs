@@ -1,4 +1,4 @@
-//! Lines on their way to stderr: collected for a moment, then written at once by a thread of their own.
+//! Lines on their way to stderr: collected for a moment, then written together by a separate thread.
 
 use std::{
     io::{self, Write},
@@ -17,7 +17,7 @@ use weir_connections::mask::mask;
 
 /// The longest time that a line waits to be written together with others.
 const HELD: Duration = Duration::from_millis(10);
-/// Bytes that may wait; beyond it lines are lost, and counted.
+/// The most bytes that may wait; beyond it, lines are lost, and counted.
 const WAITING_MAX: usize = 4 << 20;
 /// A buffer that has grown beyond this size is freed.
 const BUFFER_KEPT: usize = 256 << 10;
@@ -45,7 +45,7 @@ pub(super) struct LogWriter {
 }
 
 impl LogQueue {
-    /// Starts the writer. `to` takes what waits in one `write_all`.
+    /// Starts the writer. `to` receives all pending lines in one `write_all`.
     pub(super) fn start(to: impl Write + Send + 'static) -> io::Result<(Arc<Self>, LogWriter)> {
         let lines = Arc::new(Self::default());
         let thread = thread::Builder::new().name("weir-log".into()).spawn({
@@ -55,7 +55,7 @@ impl LogQueue {
         Ok((lines.clone(), LogWriter { lines, thread }))
     }
 
-    /// Adds one line or several, each with its end.
+    /// Adds one or several lines, each with its line end.
     pub(super) fn put(&self, line: &[u8]) {
         let mut waiting = self.waiting.lock();
         if waiting.bytes.len() + line.len() > WAITING_MAX {
@@ -97,7 +97,7 @@ impl LogQueue {
 }
 
 impl LogWriter {
-    /// Writes what waits, and ends the writer.
+    /// Writes the pending lines, and ends the writer.
     pub(super) fn end(self) {
         self.lines.waiting.lock().ended = true;
         self.lines.changed.notify_one();
@@ -117,7 +117,7 @@ impl<'a> MakeWriter<'a> for LogMakeWriter {
 }
 
 impl Write for &LogQueue {
-    /// Adds a line without the secrets that words of others in it may repeat.
+    /// Adds a line without the secrets that quoted texts in it may repeat.
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         self.put(mask(&String::from_utf8_lossy(line)).as_bytes());
         Ok(line.len())
@@ -134,7 +134,7 @@ mod tests {
 
     use super::*;
 
-    /// A reader that takes one piece when it is asked to.
+    /// A reader that takes one piece on request.
     struct Stalled(mpsc::Receiver<()>, mpsc::Sender<usize>);
 
     impl Write for Stalled {

@@ -1,4 +1,4 @@
-//! Reads the counters of calls as plain numbers, for figures that people look at.
+//! Reads the counters of calls as plain numbers, for figures that are shown to people.
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
@@ -13,14 +13,14 @@ use crate::codes::TABLE;
 /// A tool and its `contract@version`.
 pub type ToolKey = (Arc<str>, Arc<str>);
 
-/// What was counted of calls: since the process started, or between two such readings.
+/// The counts of calls since the process started, or between two readings.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CallReading {
-    /// By code; `ok` for those that went well.
+    /// By code; `ok` for those that succeeded.
     pub codes: BTreeMap<&'static str, u64>,
     pub tools: HashMap<ToolKey, ToolReading>,
     pub agents: HashMap<Arc<str>, u64>,
-    /// Whole durations.
+    /// Total durations.
     pub durations: BucketReading,
     /// Durations without the time in the target.
     pub overhead: BucketReading,
@@ -80,7 +80,7 @@ impl GatewayMetrics {
         counted
     }
 
-    /// Returns the durations of the calls of these tools since the process started. All versions of a tool share them.
+    /// Returns the durations of the calls of these tools since the process started. All versions of a tool share one histogram.
     pub fn read_durations(&self, wanted: &HashSet<&str>) -> HashMap<Arc<str>, BucketReading> {
         let mut durations: HashMap<Arc<str>, BucketReading> = HashMap::new();
         self.tools.each(|(tool, _), series| {
@@ -117,12 +117,12 @@ impl CallReading {
         self.codes.values().sum()
     }
 
-    /// Returns the number of calls that ended with another code than `ok`.
+    /// Returns the number of calls that ended with a code other than `ok`.
     pub fn errors(&self) -> u64 {
         self.calls() - self.codes.get("ok").copied().unwrap_or(0)
     }
 
-    /// Returns the counts since an earlier reading. A series that was given up meanwhile counts nothing.
+    /// Returns the counts since an earlier reading. A series that was dropped meanwhile counts nothing.
     pub fn since(&self, earlier: &Self) -> Self {
         let codes = self.codes.iter().filter_map(|(code, count)| {
             let before = earlier.codes.get(code).copied().unwrap_or(0);
@@ -208,7 +208,7 @@ impl BucketReading {
         self.count += other.count;
     }
 
-    /// Returns an estimate in seconds, as Prometheus makes it of buckets; `None` where nothing was observed.
+    /// Returns an estimate in seconds, computed from buckets like in Prometheus; `None` if nothing was observed.
     pub fn quantile(&self, quantile: f64) -> Option<f64> {
         let rank = quantile * self.count as f64;
         let mut below = (0.0, 0);

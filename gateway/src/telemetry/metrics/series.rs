@@ -1,4 +1,4 @@
-//! Series of tools and agents: made once, kept as handles, bounded in number.
+//! Series of tools and agents: created once, kept as handles, bounded in number.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -15,14 +15,14 @@ use weir_contracts::ContractVersion;
 use super::OTHER;
 use crate::codes::{FailureCode, TABLE};
 
-/// Adapters with series of their own.
+/// The number of adapters with their own series.
 const ADAPTERS_MAX: usize = 64;
-/// Agents with series of their own.
+/// The number of agents with their own series.
 const AGENTS_MAX: usize = 500;
 /// The results of a call in the audit trail.
 pub(super) const RESULTS: [&str; 5] = ["ok", "refused", "failed", "cancelled", "unknown"];
 
-/// OpenTelemetry's `error.type` of a call: none, or that its result is an error.
+/// OpenTelemetry's `error.type` of a call: none, or the one for a result that is an error.
 const ERRORS: [&str; 2] = ["", "tool_error"];
 
 /// The series of one tool of one contract version.
@@ -30,7 +30,7 @@ pub struct ToolSeries {
     ok: IntCounter,
     /// The counters of codes, in the order of [`TABLE`].
     codes: Vec<IntCounter>,
-    /// The durations of calls that went well, and of those that did not.
+    /// The durations of successful calls, and of the others.
     pub(super) duration: [Histogram; 2],
     pub(super) adapter: Histogram,
 }
@@ -42,7 +42,7 @@ pub struct ToolMeter {
     /// `contract@version`.
     pub contract_version: Arc<str>,
     pub version: ContractVersion,
-    /// The adapter behind it, where it has one.
+    /// Its adapter, if it has one.
     pub adapter: Option<Arc<str>>,
     series: OnceLock<Arc<ToolSeries>>,
 }
@@ -78,7 +78,7 @@ pub(super) struct AgentMetrics {
 struct AgentSeries([IntCounter; 5]);
 
 impl ToolMeter {
-    /// Creates the meter of a tool. Its series are made with its first use.
+    /// Creates the meter of a tool. Its series are created at the first use.
     pub fn new(
         tool: Arc<str>,
         contract: Arc<str>,
@@ -104,7 +104,7 @@ impl ToolSeries {
             .unwrap_or(&self.ok)
     }
 
-    /// Returns the calls that went well, and then those of each code of [`TABLE`].
+    /// Returns the successful calls, and then those of each code of [`TABLE`].
     pub(super) fn counts(&self) -> impl Iterator<Item = u64> {
         std::iter::once(&self.ok)
             .chain(&self.codes)
@@ -141,7 +141,7 @@ impl ToolMetrics {
         }
     }
 
-    /// Visits the series of each tool that has some.
+    /// Visits the series of each tool that has any.
     pub(super) fn each(&self, mut visit: impl FnMut(&Key, &ToolSeries)) {
         for (key, series) in &self.known.lock().tools {
             visit(key, series);
@@ -153,7 +153,7 @@ impl ToolMetrics {
         &self.other
     }
 
-    /// Returns series that stand for no tool at all.
+    /// Returns series that do not belong to a tool.
     pub(super) fn named(&self, name: &str) -> ToolSeries {
         series(
             &self.calls,
@@ -170,8 +170,8 @@ impl ToolMetrics {
             .get_or_init(|| self.find(&mut self.known.lock(), tool))
     }
 
-    /// Takes the tools of a new snapshot, which count from 0. Those that are gone keep their series until the room
-    /// is needed. If more are published than there is room for, those that are called first get it.
+    /// Takes the tools of a new snapshot, which count from 0. Removed tools keep their series until the room is needed. If more
+    /// tools are published than there is room for, those that are called first get it.
     pub(super) fn set<'a>(&self, tools: impl Iterator<Item = &'a ToolMeter>) {
         let tools: Vec<_> = tools.collect();
         let live: HashSet<Key> = tools.iter().map(|tool| key(tool)).collect();

@@ -19,12 +19,12 @@ pub struct MetricDescriptor {
     pub help: &'static str,
 }
 
-/// The bounds that OpenTelemetry advises for MCP, with finer ones below: many sources answer within a millisecond.
+/// The bounds that OpenTelemetry recommends for MCP, with finer ones below: many sources answer within a millisecond.
 const OPERATION: &[f64] = &[
     0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0,
     120.0, 300.0,
 ];
-/// Microseconds to milliseconds: what Weir itself takes.
+/// Microseconds to milliseconds: the range of Weir's own time.
 const FINE: &[f64] = &[
     0.000_002, 0.000_005, 0.000_01, 0.000_02, 0.000_03, 0.000_05, 0.000_075, 0.000_1, 0.000_15,
     0.000_2, 0.000_5, 0.001, 0.002, 0.005, 0.01, 0.05, 0.1, 1.0,

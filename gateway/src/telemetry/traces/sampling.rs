@@ -6,10 +6,10 @@ use governor::{DefaultDirectRateLimiter, Quota};
 
 use crate::config::AgentRate;
 
-/// The part of the calls that is traced, and what callers decide of it.
+/// The share of calls that are traced, and how far callers decide.
 pub(super) struct TraceSampler {
     ratio: f64,
-    /// Bounds the calls that are traced because their callers' traces are. `None`: callers decide nothing.
+    /// Bounds the calls that are traced because their callers are. `None`: callers have no influence.
     callers: Option<DefaultDirectRateLimiter>,
 }
 
@@ -21,8 +21,8 @@ impl TraceSampler {
         }
     }
 
-    /// Decides on one call. `parent`: whether the trace of its caller is sampled, if it has one. The ratio is taken of bits of
-    /// our own and not of the trace's id, which callers choose.
+    /// Decides on one call. `parent`: whether the trace of its caller is sampled, if it has one. The ratio is applied to Weir's
+    /// own random bits and not to the trace's id, which callers choose.
     pub(super) fn takes(&self, parent: Option<bool>, bits: impl FnOnce() -> u64) -> bool {
         match (&self.callers, parent) {
             (Some(_), Some(false)) => false,

@@ -1,4 +1,4 @@
-//! Sends spans, in a thread of their own: what waits is bounded, and a collector that does not answer holds up nothing.
+//! Sends spans in a separate thread: the queue is bounded, and a collector that does not answer delays nothing.
 
 use std::{
     collections::HashMap,
@@ -22,11 +22,11 @@ use super::{
     spans::{self, EndedTrace},
 };
 
-/// The calls that wait to be sent.
+/// The most calls that wait to be sent.
 const QUEUE_MAX: usize = 2048;
-/// The calls in one request.
+/// The most calls in one request.
 const BATCH_MAX: usize = 256;
-/// The time after which less than that is sent.
+/// The time after which fewer than that are sent.
 const DELAY: Duration = Duration::from_secs(1);
 const TIMEOUT_MS: u64 = 10_000;
 const ANSWER_MAX_BYTES: u64 = 64 << 10;
@@ -36,7 +36,7 @@ const ANSWER_MAX_BYTES: u64 = 64 << 10;
 pub(super) struct SpanQueue {
     waiting: Mutex<WaitingSpans>,
     changed: Condvar,
-    /// Set while no more calls can wait: then the spans of a call are not even made.
+    /// Set while no more calls can wait: the spans of a call are then not even made.
     is_full: AtomicBool,
     sent: AtomicU64,
     dropped: AtomicU64,
@@ -85,7 +85,7 @@ pub(super) fn start(
     Ok(queue)
 }
 
-/// Returns what the spans are of. The variables of OpenTelemetry are read here.
+/// Returns the resource of the spans. OpenTelemetry's environment variables are read here.
 fn resource() -> Resource {
     let named = |resource: &Resource| {
         let name = resource.get(&"service.name".into());
@@ -155,7 +155,7 @@ impl SpanQueue {
             self.is_full.store(true, Ordering::Relaxed);
         }
         drop(waiting);
-        // Between the two, the thread waits for its time to come.
+        // Between the two, the thread waits for the next time.
         if count == 1 || count == BATCH_MAX {
             self.changed.notify_all();
         }
@@ -199,10 +199,10 @@ impl SpanQueue {
     }
 }
 
-/// The collector, reached by the rules of a web service: no redirect and no proxy of the environment, a bounded answer.
+/// The collector, reached under the rules for web services: no redirects, no proxy from the environment, and a bounded answer.
 struct CollectorClient {
     endpoint: String,
-    /// Made of the first request, whose headers are those of all.
+    /// Created from the first request, whose headers all requests share.
     connection: OnceLock<HttpConnection>,
 }
 
@@ -248,7 +248,7 @@ impl fmt::Debug for CollectorClient {
     }
 }
 
-/// The trait is made for `async_trait`; this is what that macro writes.
+/// The trait is declared with `async_trait`; this is the expansion of that macro.
 impl HttpClient for CollectorClient {
     fn send_bytes<'c, 'a>(
         &'c self,

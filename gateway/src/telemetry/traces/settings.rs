@@ -21,7 +21,7 @@ pub(super) struct TraceSettings {
     pub sampling: TraceSampler,
 }
 
-/// Returns `None` where nothing is traced.
+/// Returns `None` if nothing is traced.
 pub(super) fn settle(
     config: &config::TraceConfig,
     base: &Path,

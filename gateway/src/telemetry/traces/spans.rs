@@ -1,4 +1,4 @@
-//! Makes the spans of a call, by the semantic conventions of MCP. No argument, result or address is in them.
+//! Makes the spans of a call, by the semantic conventions of MCP. They contain no argument, result or address.
 
 use std::{
     borrow::Cow,
@@ -18,11 +18,11 @@ use crate::telemetry::metrics::{STAGES, Stages};
 /// The stage in which the target is asked.
 const TARGET: &str = "adapter";
 
-/// A call that has ended, as its spans tell it.
+/// A finished call, as described by its spans.
 pub struct EndedTrace {
     /// The method of MCP; for plain HTTP, the equivalent one.
     pub method: &'static str,
-    /// The name of the tool or prompt, if there is one of that name for the caller.
+    /// The name of the tool or prompt, if it exists for the caller.
     pub name: Option<String>,
     pub contract: Option<String>,
     pub agent: Arc<str>,
