@@ -1,24 +1,24 @@
-//! Defines where a client asks: everything, one contract as a server of its own, or a view.
+//! Defines which endpoint a client uses: everything, one contract as a separate server, or a view.
 
 use std::{fmt, sync::Arc};
 
 use crate::identity::CallerIdentity;
 
-/// Shown as its path.
+/// Displayed as its path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CatalogueEndpoint {
     /// The endpoint `/mcp`, with every contract.
     All,
-    /// `/mcp/<contract>`, whether there is such a contract or not.
+    /// `/mcp/<contract>`, whether or not the contract exists.
     Contract(Arc<str>),
-    /// `/mcp/view/<view>`, whether there is such a view or not.
+    /// `/mcp/view/<view>`, whether or not the view exists.
     View(Arc<str>),
-    /// `/mcp/<contract>@<major>`, whether there is such a version or not.
+    /// `/mcp/<contract>@<major>`, whether or not the version exists.
     Version(Arc<str>, u32),
 }
 
 impl CatalogueEndpoint {
-    /// Returns the endpoint of a contract, or of one of its versions where the name ends in `@` and a major version.
+    /// Returns the endpoint of a contract, or of one of its versions if the name ends in `@` and a major version.
     pub fn contract(name: &str) -> Self {
         let version = name.split_once('@').and_then(|(contract, major)| {
             let number: u32 = major.parse().ok()?;
@@ -27,8 +27,7 @@ impl CatalogueEndpoint {
         version.unwrap_or_else(|| Self::Contract(name.into()))
     }
 
-    /// Returns the endpoint that this caller is led to: one that asks for everything gets the default view of its key,
-    /// if there is one.
+    /// Returns the endpoint for this caller: one that asks for everything gets the default view of its key, if there is one.
     pub fn for_caller(self, caller: &CallerIdentity) -> Self {
         match (self, caller.view()) {
             (Self::All, Some(view)) => Self::View(view.clone()),

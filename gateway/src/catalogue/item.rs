@@ -1,4 +1,4 @@
-//! Prompts, resources and resource templates of a contract, prepared for listing and for being asked for.
+//! Prompts, resources and resource templates of a contract, prepared for listing and for requests.
 
 use std::sync::{Arc, OnceLock};
 
@@ -13,7 +13,7 @@ use weir_contracts::{
 use super::{ListShape, ToolCatalogue};
 use crate::telemetry::metrics::ToolMeter;
 
-/// The kinds of items that an endpoint can list beside tools.
+/// The kinds of items that an endpoint can list in addition to tools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ItemKind {
     Prompt,
@@ -22,7 +22,7 @@ pub enum ItemKind {
 }
 
 impl ItemKind {
-    /// Returns the word in the audit trail.
+    /// Returns the name in the audit trail.
     pub fn word(self) -> &'static str {
         match self {
             Self::Prompt => "prompt",
@@ -36,23 +36,23 @@ pub struct ItemSource {
     pub contract: Arc<str>,
     pub version: ContractVersion,
     pub target: ItemTarget,
-    /// Whether its resources change by themselves: the server is asked for them each time.
+    /// Whether its resources change on their own: the server is asked for them each time.
     pub has_live_resources: bool,
-    /// The meters, named by the methods, as no tool can be: `prompts/get` and `resources/read`.
+    /// The meters, named after the methods, which no tool can be called: `prompts/get` and `resources/read`.
     pub meters: [ToolMeter; 2],
     digest: [u8; 32],
 }
 
 /// The plugin or the server that answers for items.
 pub enum ItemTarget {
-    /// The items are records of our own collections, read by lookups.
+    /// The items are records of Weir's own collections, read by lookups.
     Collection,
     Plugin(ItemPlugin),
     /// The name of the other MCP server in the configuration.
     Upstream(Arc<str>),
 }
 
-/// The plugin that answers for items, as it was promised to be.
+/// The plugin that answers for items, as it was published.
 pub struct ItemPlugin {
     pub name: Arc<str>,
     /// sha256, hex, of its definitions.
@@ -64,9 +64,9 @@ pub struct ItemPlugin {
 /// A published prompt, resource or resource template.
 pub struct CatalogueItem {
     pub kind: ItemKind,
-    /// The name, URI or template that clients know the item by.
+    /// The name, URI or template of the item for clients.
     pub key: Box<str>,
-    /// The key that its maker knows it by.
+    /// The key of the item at its maker.
     pub own: Box<str>,
     pub source: Arc<ItemSource>,
     /// The arguments of a prompt.
@@ -99,7 +99,7 @@ pub(super) struct CatalogueItems {
 }
 
 impl CatalogueItems {
-    /// Prepares the items; there are none for a contract that has tools alone.
+    /// Prepares the items; a contract with only tools has none.
     pub(super) fn prepare(contract: &CompiledContract, previous: Option<&ToolCatalogue>) -> Self {
         let records = contract.tools.iter().filter_map(|tool| {
             let (argument, template) = listed::record_template(&contract.name, tool)?;
@@ -195,7 +195,7 @@ impl CatalogueItems {
 }
 
 impl CatalogueItems {
-    /// Returns the page that clients know by this URI. An unlisted one is looked for where resources change by themselves.
+    /// Returns the page with this URI for clients. An unlisted page is searched for if resources change on their own.
     pub(super) fn page(&self, published: &str) -> Option<LinkedPage> {
         let source = self.source.as_ref()?;
         let own = match self
@@ -235,7 +235,7 @@ impl ItemTarget {
         }
     }
 
-    /// Returns `true` if clients know the items by the URIs that their maker wrote.
+    /// Returns `true` if clients see the URIs of the items as their maker wrote them.
     pub fn publishes_own_uris(&self) -> bool {
         match self {
             Self::Plugin(_) => true,
@@ -245,7 +245,7 @@ impl ItemTarget {
 }
 
 impl ItemSource {
-    /// Reuses the counters of the previous snapshot if nothing changed, since they have the series.
+    /// Reuses the counters of the previous snapshot if nothing changed, since they hold the series.
     fn prepare(contract: &CompiledContract, previous: Option<&ToolCatalogue>) -> Arc<Self> {
         let maker = contract.maker.as_ref().map(|maker| match maker {
             ToolProvider::Plugin(name) => format!("plugin {name} {:?}", contract.definitions),
@@ -300,7 +300,7 @@ impl CatalogueItem {
             .get_or_init(|| Sha256::digest(self.entry(ListShape::Modern)).into())
     }
 
-    /// Returns the item as a client of that shape reads it.
+    /// Returns the item in the form for clients of that shape.
     pub fn entry(&self, shape: ListShape) -> String {
         let mut entry = String::new();
         self.write(shape, &mut entry);
@@ -312,8 +312,7 @@ impl CatalogueItem {
     }
 }
 
-/// Writes an entry of a list, with what its clients may know about where it comes from. Older clients know neither
-/// titles nor icons.
+/// Writes an entry of a list, with what its clients may know about its origin. Older clients support neither titles nor icons.
 pub fn write_entry(
     entry: &Map<String, Value>,
     contract_version: &str,
@@ -335,7 +334,7 @@ pub fn write_entry(
     out.push_str(&serde_json::to_string(&shown).expect("plain data"));
 }
 
-/// Returns `_meta` of an entry: which version of which contract it is of, and what its maker says there in its own name.
+/// Returns `_meta` of an entry: the contract and version that it belongs to, and what its maker adds there.
 pub(super) fn meta(contract_version: &str, theirs: Option<&Value>) -> Map<String, Value> {
     let mut meta = Map::from_iter([("dev.weir/contract".to_owned(), contract_version.into())]);
     let theirs = theirs.and_then(Value::as_object).into_iter().flatten();

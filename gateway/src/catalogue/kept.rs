@@ -1,4 +1,4 @@
-//! Prepares versions that are served beside the live one.
+//! Prepares versions that are served in addition to the live one.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -19,7 +19,7 @@ use super::{
 };
 use crate::identity::now_ms;
 
-/// A version that is served beside the live one.
+/// A version that is served in addition to the live one.
 #[derive(Debug)]
 pub struct KeptContract {
     pub contract: Arc<CompiledContract>,
@@ -38,9 +38,9 @@ impl KeptContract {
 /// The additional data of a tool of a kept version.
 pub struct KeptTool {
     pub sunset_ms: Option<i64>,
-    /// The tool of the live version that its calls are converted to, or that has its name.
+    /// The tool of the live version to which its calls are converted, or which has the same name.
     pub(super) current: Option<Arc<CatalogueTool>>,
-    /// What converts its calls; `None`: it has its own binding.
+    /// The conversion of its calls; `None` if it has its own binding.
     pub shim: Option<CallShim>,
 }
 
@@ -50,7 +50,7 @@ pub struct CallShim {
     pub down: ShimConversion,
     /// The check of results of the kept version; `None`: it has no output schema.
     pub results: Option<ResultChecker>,
-    /// The names that the kept version has for columns and parameters of the live one, where they are others.
+    /// The names in the kept version of columns and parameters of the live one, if they differ.
     pub columns: BTreeMap<String, String>,
 }
 
@@ -61,18 +61,18 @@ impl KeptTool {
     }
 }
 
-/// The kept version of one catalogue.
+/// A kept version in one catalogue.
 pub(super) struct ServedVersion {
     pub(super) kept: Arc<KeptContract>,
     /// The place of its listing.
     pub(super) place: usize,
-    /// Its tools, also after it has ended, when nothing of it is listed.
+    /// Its tools, also after it has ended and is no longer listed.
     pub(super) tools: HashMap<Arc<str>, Arc<CatalogueTool>, RandomState>,
     pub(super) has_ended: bool,
 }
 
 impl ServedVersion {
-    /// Prepares a version beside the live one, whose listing is `live`.
+    /// Prepares a version in addition to the live one, whose listing is `live`.
     pub(super) fn new(
         kept: &Arc<KeptContract>,
         live: &CatalogueListing,
@@ -131,8 +131,8 @@ impl ServedVersion {
     }
 }
 
-/// Returns the names that the old tool has for what the new one asks its source for, where they are others: by the arguments that
-/// both have, and by the columns of results.
+/// Returns the old tool's names for the columns and parameters of the new one, if they differ: by the arguments that both have,
+/// and by the columns of results.
 fn old_columns(
     old: &ContractTool,
     new: &ContractTool,
@@ -155,7 +155,7 @@ fn old_columns(
     columns
 }
 
-/// Returns the column or the parameter that an argument goes to.
+/// Returns the column or the parameter to which an argument is bound.
 fn source_name(to: &FieldDestination) -> Option<&str> {
     match to {
         FieldDestination::Condition { column: name, .. }

@@ -23,7 +23,7 @@ use super::{
 /// The form of a tool for one range of protocol versions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ListShape {
-    /// 2026-07-28 and later, of a client that knows tasks: which tools may become one.
+    /// 2026-07-28 and later, for a client that supports tasks: with the tools that may become one.
     Tasks,
     /// 2026-07-28 and later.
     Modern,
@@ -53,7 +53,7 @@ impl ListShape {
     }
 }
 
-/// One endpoint as a server of its own.
+/// One endpoint as a separate server.
 #[derive(Clone, Debug, Default)]
 pub struct ServerInfo {
     pub name: String,
@@ -63,7 +63,7 @@ pub struct ServerInfo {
     pub instructions: Option<String>,
 }
 
-/// What one endpoint lists for one class of callers, prepared.
+/// The prepared lists of one endpoint for one class of callers.
 #[derive(Default)]
 pub struct CatalogueListing {
     pub server: ServerInfo,
@@ -73,9 +73,9 @@ pub struct CatalogueListing {
     pub templates: ListingPages<CatalogueItem>,
     /// Contracts that have items, in name order.
     sources: Vec<Arc<ItemSource>>,
-    /// The names of the contracts that something is listed of, each once.
+    /// The names of the contracts with any listed entry, each once.
     contracts: Vec<Arc<str>>,
-    /// Pages that can be read and are not listed, by the URIs that clients know.
+    /// Pages that can be read but are not listed, by the URIs for clients.
     pages: HashMap<Box<str>, LinkedPage>,
     /// The search, if it lists the two tools that search the others.
     search: Option<CatalogueSearch>,
@@ -83,7 +83,7 @@ pub struct CatalogueListing {
     digests: OnceLock<[[u8; 32]; 3]>,
 }
 
-/// Everything of one kind that an endpoint lists, in the order of the keys, by bytes.
+/// All entries of one kind that an endpoint lists, in the byte order of their keys.
 pub struct ListingPages<T> {
     entries: Vec<Arc<T>>,
     clients: ListingClients,
@@ -91,17 +91,18 @@ pub struct ListingPages<T> {
     prepared: [OnceLock<PreparedListing>; ListShape::ALL.len()],
 }
 
-/// The clients that a list is written for.
+/// The clients for which a list is written.
 #[derive(Clone, Default)]
 pub struct ListingClients {
     /// The form of its schemas.
     pub profile: Option<ClientProfile>,
-    /// Patterns of tools that these clients show a model at once.
+    /// Patterns of tools that these clients show a model immediately.
     pub always_load: Vec<String>,
 }
 
 impl ListingClients {
-    /// Returns what Claude Code reads of a tool: words by which a model finds it, and whether it need not look for it.
+    /// Returns what Claude Code reads about a tool: the words by which a model finds it, and whether it is shown without a
+    /// search.
     pub(super) fn meta(&self, name: &str, title: Option<&str>) -> Vec<(String, Value)> {
         if self.profile != Some(ClientProfile::Anthropic) {
             return Vec::new();
@@ -118,9 +119,9 @@ impl ListingClients {
 
 /// An entry of a list.
 pub trait ListingEntry {
-    /// Returns the key that clients know it by: no two entries of a list have the same.
+    /// Returns the key of the entry for clients, which is unique in a list.
     fn key(&self) -> &str;
-    /// Returns a digest that is equal exactly if clients see the same entry, lowered forms for some of them aside.
+    /// Returns a digest that is equal exactly if clients see the same entry, apart from forms that are lowered for some clients.
     fn digest(&self) -> &[u8; 32];
     /// Returns the form for these clients, if it differs.
     fn lowered(&self, _profile: ClientProfile) -> Option<&str> {
@@ -138,12 +139,12 @@ struct PreparedListing {
 /// A slice of the prepared bytes.
 #[derive(Debug, PartialEq, Eq)]
 pub struct ListingPage<'a> {
-    /// JSON objects joined by commas; the brackets are the caller's.
+    /// JSON objects joined by commas; the caller adds the brackets.
     pub entries: Cow<'a, str>,
     pub next: Option<String>,
 }
 
-/// The error for a cursor that this list has not given out.
+/// The error for a cursor that is not from this list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the cursor is not one of this list")]
 pub struct BadCursor;
@@ -161,8 +162,8 @@ impl ServerInfo {
         }
     }
 
-    /// Makes the server of everything. The catalogue's version names the set of contract versions: it moves whenever
-    /// one of them does.
+    /// Makes the server of everything. The catalogue's version names the set of contract versions: it changes whenever one of
+    /// them does.
     pub(super) fn catalogue<'a>(contracts: impl Iterator<Item = &'a CompiledContract>) -> Self {
         let mut digest = Sha256::new();
         for contract in contracts {
@@ -223,13 +224,13 @@ impl CatalogueListing {
         }
     }
 
-    /// Lists the tools as they are written for these clients.
+    /// Lists the tools in the form for these clients.
     pub(super) fn for_clients(mut self, clients: ListingClients) -> Self {
         self.tools.clients = clients;
         self
     }
 
-    /// Lets the pages be read that its tools link.
+    /// Makes the pages readable that its tools link.
     pub(super) fn with_pages(self, items: &[&CatalogueItems]) -> Self {
         let named = items
             .iter()
@@ -252,7 +253,7 @@ impl CatalogueListing {
         self.pages.get(uri)
     }
 
-    /// Lists the two tools that search the others. `read_only` says whether all of those only read.
+    /// Lists the two tools that search the others. `read_only`: whether all of the others only read.
     pub(super) fn with_search(self, contracts: &[Arc<CompiledContract>], read_only: bool) -> Self {
         Self {
             search: Some(CatalogueSearch::new(
@@ -265,7 +266,7 @@ impl CatalogueListing {
         }
     }
 
-    /// Returns the search in its tools, if it lists that instead of them.
+    /// Returns the search of its tools, if it lists the search instead of the tools.
     pub fn search(&self) -> Option<&CatalogueSearch> {
         self.search.as_ref()
     }
@@ -301,14 +302,14 @@ impl CatalogueListing {
         &self.sources
     }
 
-    /// Returns the sources whose resources are asked of the server each time.
+    /// Returns the sources whose resources are fetched from the server each time.
     pub fn live(&self) -> impl Iterator<Item = &Arc<ItemSource>> {
         self.sources
             .iter()
             .filter(|source| source.has_live_resources)
     }
 
-    /// Returns the names of the contracts that something is listed of, in their order.
+    /// Returns the names of the contracts with any listed entry, in order.
     pub fn contracts(&self) -> &[Arc<str>] {
         &self.contracts
     }
@@ -318,7 +319,7 @@ impl CatalogueListing {
         !self.prompts.is_empty()
     }
 
-    /// Returns `true` if there are resources, templates or pages, or a server whose resources change by themselves.
+    /// Returns `true` if there are resources, templates or pages, or a server whose resources change on their own.
     pub fn has_resources(&self) -> bool {
         !self.resources.is_empty()
             || !self.templates.is_empty()
@@ -348,7 +349,7 @@ impl CatalogueListing {
         !self.prompts.is_empty() || !self.templates.is_empty()
     }
 
-    /// Returns the list in words, as `llms.txt`.
+    /// Returns the list as text, for `llms.txt`.
     pub fn llms(&self) -> &str {
         self.llms
             .get_or_init(|| llms::write(&self.server, self.tools.entries().iter().map(Arc::as_ref)))
@@ -410,7 +411,7 @@ impl<T: ListingEntry> ListingPages<T> {
         Some(&self.entries[at])
     }
 
-    /// Writes one entry as clients list it, and keeps nothing of it.
+    /// Writes one entry in the form that clients list, without keeping it.
     pub fn write_entry(&self, shape: ListShape, entry: &T) -> String {
         let mut written = String::new();
         entry.write(shape, &self.clients, &mut written);

@@ -1,7 +1,6 @@
-//! A listing in words, for models and people that read it as a page: `llms.txt`.
+//! A listing as text, for models and people that read it as a page: `llms.txt`.
 //!
-//! Made of what `tools/list` says and of nothing else, so it cannot say more to a caller than that does. The same listing
-//! is the same bytes.
+//! Made only from the contents of `tools/list`, so it cannot reveal more to a caller. The same listing gives the same bytes.
 
 use std::fmt::Write as _;
 
@@ -11,7 +10,7 @@ use weir_schema::schema::without_null;
 
 use super::{CatalogueTool, listing::ServerInfo};
 
-/// Deeper schemas are named and not written out.
+/// The depth beyond which schemas are named but not written out.
 const DEPTH_MAX: usize = 3;
 
 /// Writes the page. The tools come in the order of their contracts and names.
@@ -112,8 +111,8 @@ fn effects(annotations: &ToolAnnotations) -> String {
     format!("It {}.{again}", annotations.effect())
 }
 
-/// Returns the members of a good answer. In the published schema they stand at the root, and the required ones in the
-/// first arm; the other arm is that of errors.
+/// Returns the members of a successful answer. In the published schema they are at the root, and the required ones in the first
+/// arm; the other arm is for errors.
 fn answer(output: &Value) -> Value {
     let arm = &output["anyOf"][0];
     let part = |keyword: &str| {
@@ -126,7 +125,7 @@ fn answer(output: &Value) -> Value {
     json!({ "properties": part("properties"), "required": part("required") })
 }
 
-/// Returns the arguments of a schema, a line each.
+/// Returns the arguments of a schema, one per line.
 pub fn arguments(input: &Value) -> String {
     let mut lines = String::new();
     properties(&mut lines, input, 0);
@@ -252,12 +251,12 @@ fn line(page: &mut String, text: &str) {
     page.push('\n');
 }
 
-/// Puts a text on one line: a description must not make headings or lists of its own.
+/// Puts a text on one line: a description must not create headings or lists.
 fn plain(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Writes paragraphs as they are, each on one line. A line that would be a heading of the page is escaped.
+/// Writes paragraphs unchanged, each on one line. A line that would be a heading of the page is escaped.
 fn paragraphs(text: &str) -> String {
     let paragraphs = text
         .split("\n\n")

@@ -17,15 +17,15 @@ use crate::{
     identity::{CallerIdentity, CatalogueAccess},
 };
 
-/// Callers whose class is kept.
+/// The most callers whose class is kept.
 const CALLERS_MAX: usize = 1_024;
-/// Classes whose verdicts are kept.
+/// The most classes whose verdicts are kept.
 const CLASSES_MAX: usize = 256;
 
 /// The viewer of the catalogue.
 #[derive(Clone, Copy, Debug)]
 pub enum CatalogueViewer<'v> {
-    /// A caller: what its grant and the policies leave of it.
+    /// A caller, who sees what its grant and the policies allow.
     Caller(&'v CallerIdentity),
     /// An operator, who sees what an access allows.
     Operator(&'v CatalogueAccess),
@@ -63,7 +63,7 @@ impl<'v> CatalogueViewer<'v> {
 }
 
 impl ServedPolicies {
-    /// Creates the policies of a catalogue. No caller has been decided about yet.
+    /// Creates the policies of a catalogue. There is no decision about any caller yet.
     pub fn new(judge: Arc<PolicyJudge>, mode: PolicyMode) -> Self {
         Self {
             judge,
@@ -73,12 +73,12 @@ impl ServedPolicies {
         }
     }
 
-    /// Returns `true` if they are these, in this mode.
+    /// Returns `true` if these are the policies, in this mode.
     pub(super) fn are(&self, judge: &Arc<PolicyJudge>, mode: PolicyMode) -> bool {
         Arc::ptr_eq(&self.judge, judge) && self.mode == mode
     }
 
-    /// Returns what decides about calls.
+    /// Returns the judge of calls.
     pub fn judge(&self) -> &Arc<PolicyJudge> {
         &self.judge
     }
@@ -125,12 +125,12 @@ impl ServedPolicies {
         verdicts
     }
 
-    /// Returns `true` if a tool is there for the callers of a class. In audit mode each one is.
+    /// Returns `true` if a tool exists for the callers of a class. In audit mode, every tool does.
     pub(super) fn shows(&self, class: &ClassVerdicts, tool: &Arc<CatalogueTool>) -> bool {
         self.mode == PolicyMode::Audit || self.verdict_of(class, tool).denial.is_none()
     }
 
-    /// Returns `true` if the prompts and resources of a contract are there for the callers of a class.
+    /// Returns `true` if the prompts and resources of a contract exist for the callers of a class.
     pub(super) fn shows_contract(&self, class: &ClassVerdicts, contract: &str) -> bool {
         if self.mode == PolicyMode::Audit {
             return true;
@@ -143,7 +143,7 @@ impl ServedPolicies {
         denial.is_none()
     }
 
-    /// Names what of the catalogue is there for the callers of a class; `None` if all of it is.
+    /// Returns a digest of the part of the catalogue that exists for the callers of a class; `None` if all of it does.
     pub(super) fn digest<'t>(
         &self,
         class: &ClassVerdicts,

@@ -1,4 +1,4 @@
-//! Makes the two tools that a view with search lists: one that finds its tools, and one that calls them.
+//! Makes the two tools that a view with search lists: one finds its tools, and one calls them.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -16,9 +16,9 @@ use super::{CatalogueListing, CatalogueTool, ListShape};
 
 pub const FIND_TOOLS: &str = "find_tools";
 pub const CALL_TOOL: &str = "call_tool";
-/// The length of a query.
+/// The maximum length of a query.
 const QUERY_CHARS_MAX: usize = 8_000;
-/// Contracts that are named in a description.
+/// The most contracts that are named in a description.
 const CONTRACTS_MAX: usize = 20;
 
 /// The search in one listing.
@@ -27,7 +27,7 @@ pub struct CatalogueSearch {
     listed: [String; ListShape::ALL.len()],
     /// The name and the first sentence of each contract, by its name.
     contracts: HashMap<Arc<str>, String>,
-    /// The index, made by the first question.
+    /// The index, created by the first query.
     index: OnceLock<ToolIndex>,
 }
 
@@ -79,7 +79,7 @@ impl CatalogueSearch {
         &self.listed[shape as usize]
     }
 
-    /// Returns the schema that the arguments of either tool are checked against.
+    /// Returns the schema against which the arguments of either tool are checked.
     pub fn input(tool: &str) -> Value {
         match tool {
             FIND_TOOLS => json!({
@@ -110,7 +110,7 @@ impl CatalogueSearch {
 }
 
 impl CatalogueListing {
-    /// Returns the tools that share words, or parts of words, with a question, the best first, each as a JSON object with
+    /// Returns the tools that share words, or parts of words, with a query, best first, each as a JSON object with
     /// name, title, description and schemas; a weak match has `"weak": true`.
     pub fn find(&self, question: &str, most: usize) -> Vec<ToolHit<'_>> {
         let Some(search) = self.search() else {
@@ -129,7 +129,7 @@ impl CatalogueListing {
     }
 }
 
-/// A tool that a question found.
+/// A tool that a query found.
 pub struct ToolHit<'l> {
     /// The JSON object that lists it.
     pub json: &'l str,
@@ -137,7 +137,7 @@ pub struct ToolHit<'l> {
 }
 
 impl CatalogueSearch {
-    /// Returns the text of a tool that is searched.
+    /// Returns the searchable text of a tool.
     fn text(&self, tool: &CatalogueTool) -> String {
         let contract = self.contracts.get(&tool.contract);
         let listed = &tool.tool;
@@ -174,7 +174,7 @@ fn written(
         }
         tool["description"] = description.into();
         let input = CatalogueSearch::input(name);
-        // Strict mode has no form for the arguments of another tool, so that both stay as they are in such a view.
+        // Strict mode cannot express the arguments of another tool, so both are unchanged in such a view.
         let lowered = profile.filter(|profile| *profile != ClientProfile::OpenaiStrict);
         let lowered = lowered.map(|profile| lower(name, &input, profile).input);
         tool["inputSchema"] = lowered.unwrap_or(input);

@@ -84,8 +84,8 @@ impl ToolTarget {
         }
     }
 
-    /// Returns `true` if alternatives at the root of the input schema are listed as they are written: the author of a plugin
-    /// asks for them.
+    /// Returns `true` if alternatives at the root of the input schema are listed as written, since the author of a plugin wrote
+    /// them.
     pub(super) fn lists_root_verbatim(&self) -> bool {
         match self {
             Self::Plugin(_) => true,
@@ -93,7 +93,7 @@ impl ToolTarget {
         }
     }
 
-    /// Returns `true` if clients may check errors against a published output schema that has no place for errors of Weir's.
+    /// Returns `true` if clients may check errors against a published output schema that has no place for Weir's own errors.
     pub fn keeps_errors_in_meta(&self) -> bool {
         match self {
             Self::Upstream(upstream) => upstream.publishes_output,

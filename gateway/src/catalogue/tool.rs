@@ -33,11 +33,11 @@ use super::{
 };
 use crate::telemetry::metrics::ToolMeter;
 
-/// The member of `_meta` that says when a version ends.
+/// The member of `_meta` with the time at which a version ends.
 const SUNSET: &str = "dev.weir/sunset";
-/// The member of `_meta` that says that a person approves each call.
+/// The member of `_meta` for tools whose calls a person approves.
 const APPROVAL: &str = "dev.weir/approval";
-/// The tools whose checks are kept: a check takes tens of kilobytes.
+/// The number of tools whose checks are kept: a check takes tens of kilobytes.
 const CHECKS_MAX: usize = 4_096;
 
 /// A published tool: its contract, its target, its prepared checks, and the bytes that clients list.
@@ -51,11 +51,11 @@ pub struct CatalogueTool {
     /// Arguments that HTTP requests repeat in their headers.
     pub mirrored: Box<[MirroredArgument]>,
     checks: KeptChecks,
-    /// The lowered forms, by `ClientProfile`; each is made on first use, and is `None` if it changes nothing.
+    /// The lowered forms, by `ClientProfile`; each is created on first use, and is `None` if it changes nothing.
     lowered: [OnceLock<Option<Box<ClientToolForm>>>; ClientProfile::ALL.len()],
     /// The meter that counts its calls.
     pub meter: ToolMeter,
-    /// The additional data of a version that is not the live one.
+    /// The additional data of a version other than the live one.
     pub kept: Option<Box<KeptTool>>,
     digest: [u8; 32],
 }
@@ -64,15 +64,15 @@ pub struct CatalogueTool {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TaskSupport {
     None,
-    /// Callers that know no tasks wait for the answer.
+    /// Callers without support for tasks wait for the answer.
     Optional,
-    /// Modern callers that know no tasks are refused.
+    /// Modern callers without support for tasks are refused.
     Required,
 }
 
 impl TaskSupport {
-    /// Reads what the maker of the tool says. A call of another server's tool is waited for by us, whatever that server
-    /// would have its callers do.
+    /// Reads what the maker of the tool states. Weir itself waits for calls of another server's tool, whatever that server
+    /// requires of its callers.
     fn stated_by(tool: &ContractTool) -> Self {
         let offer = match &tool.target {
             contract::CallTarget::Form | contract::CallTarget::Collection(_) => return Self::None,
@@ -148,13 +148,13 @@ impl CatalogueTool {
         self
     }
 
-    /// Returns what converts its calls to those of a tool of the live version, and that tool.
+    /// Returns the conversion of its calls to those of a tool of the live version, and that tool.
     pub fn shim(&self) -> Option<(&CallShim, &CatalogueTool)> {
         let kept = self.kept.as_ref()?;
         Some((kept.shim.as_ref()?, kept.current.as_ref()?))
     }
 
-    /// Returns the tool that policies know it by. `None`: the live version has none of its name.
+    /// Returns the tool by which policies judge it. `None` if the live version has no tool of its name.
     pub fn judged(self: &Arc<Self>) -> Option<&Arc<Self>> {
         match &self.kept {
             None => Some(self),
@@ -162,7 +162,7 @@ impl CatalogueTool {
         }
     }
 
-    /// Returns whether policies over arguments can read those of its calls.
+    /// Returns whether policies on arguments can read those of its calls.
     pub fn has_judged_arguments(&self) -> bool {
         let Some(kept) = &self.kept else {
             return true;
@@ -171,19 +171,19 @@ impl CatalogueTool {
         kept.shim.is_some() || kept.current.as_ref().is_some_and(is_same)
     }
 
-    /// Returns `contract@version`, as logs and `_meta` show it.
+    /// Returns `contract@version`, as in logs and `_meta`.
     pub fn contract_version(&self) -> &str {
         &self.meter.contract_version
     }
 
-    /// Returns the time that a call may take. `usual`: of a tool that sets none.
+    /// Returns the time limit of a call. `usual`: the limit for a tool that sets none.
     pub fn timeout(&self, usual: Duration) -> Duration {
         let own = self.tool.limits.timeout_ms;
         own.map_or(usual, Duration::from_millis)
     }
 
-    /// Returns what a call needs of its input schema. It is made on first use: ten thousand tools must not be paid for at
-    /// start.
+    /// Returns the parts of its input schema that a call needs. They are created on first use: a start must not pay for ten
+    /// thousand tools.
     pub fn checks(&self) -> Arc<InputChecks> {
         self.checks.get_or_build(&self.tool, &self.digest)
     }
@@ -192,7 +192,7 @@ impl CatalogueTool {
         &self.digest
     }
 
-    /// Returns the URIs of the pages of MCP Apps that it links.
+    /// Returns the URIs of the MCP Apps pages that it links.
     pub(super) fn pages(&self) -> impl Iterator<Item = &str> {
         let meta = self
             .tool
@@ -225,7 +225,7 @@ impl CatalogueTool {
         self.lowered[profile as usize].get_or_init(lower).as_deref()
     }
 
-    /// Writes the tool as a client of that shape reads it.
+    /// Writes the tool in the form for clients of that shape.
     pub(super) fn write(&self, shape: ListShape, clients: &ListingClients, out: &mut String) {
         let tool = &self.tool;
         let lowered = clients.profile.and_then(|profile| self.lowered(profile));
@@ -267,7 +267,7 @@ impl CatalogueTool {
         if is_structured {
             for (name, value) in tool.offer().into_iter().flat_map(|offer| &offer.listed) {
                 match name.as_str() {
-                    // Clients that read of tasks here but do not know Weir's may insist on some of their own.
+                    // Clients that find tasks here but do not support Weir's may insist on a different kind of tasks.
                     "execution" if shape != ListShape::Tasks => {}
                     "execution" if self.tasks != TaskSupport::None => {
                         let support = json!({ "taskSupport": self.tasks.word() });
@@ -282,12 +282,12 @@ impl CatalogueTool {
     }
 }
 
-/// The form of a tool for some clients. Its arguments meet the full schema all the same.
+/// The form of a tool for some clients. Its arguments still meet the full schema.
 pub(super) struct ClientToolForm {
     pub(super) input: RawSchema,
-    /// Arguments that it has these clients repeat in headers.
+    /// Arguments that these clients repeat in headers.
     pub(super) mirrored: Box<[MirroredArgument]>,
-    /// Whether it would cost these clients more than this tool.
+    /// Whether listing it would cost these clients more than this tool.
     pub(super) is_refused: bool,
 }
 
@@ -318,7 +318,7 @@ pub struct InputChecks {
     profiler: OnceLock<ArgumentProfiler>,
 }
 
-/// The checks of tools, by the digest of the tool. The least used are evicted, and made again on demand.
+/// The checks of tools, by the digest of the tool. The least used are evicted, and created again on demand.
 #[derive(Clone)]
 pub(super) struct KeptChecks(Arc<Cache<[u8; 32], Arc<InputChecks>, UnitWeighter, RandomState>>);
 
@@ -340,13 +340,13 @@ impl InputChecks {
         self.arguments.as_ref()
     }
 
-    /// Tells what arguments looked like.
+    /// Describes the shape of arguments, without their values.
     pub fn profiler(&self) -> &ArgumentProfiler {
         self.profiler
             .get_or_init(|| ArgumentProfiler::new(&self.schema))
     }
 
-    /// Returns the tree of the published input schema, for callers that send no JSON.
+    /// Returns the tree of the published input schema, for callers that do not send JSON.
     pub fn schema(&self) -> &Value {
         &self.schema
     }
@@ -377,8 +377,8 @@ impl Default for KeptChecks {
     }
 }
 
-/// Returns a digest of everything that defines a tool: published bytes, binding, source, limits. The source's key names its
-/// settings and its shape by their digest.
+/// Returns a digest of everything that defines a tool: published bytes, binding, source, limits. The source's key contains the
+/// digest of its settings and its shape.
 fn digest(
     contract: &CompiledContract,
     tool: &ContractTool,

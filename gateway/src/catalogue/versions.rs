@@ -1,4 +1,4 @@
-//! The catalogue of callers that are pinned to a version or name one.
+//! The catalogue for callers that are pinned to a version or name one.
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
@@ -76,14 +76,14 @@ impl PinnedVersions {
 }
 
 impl ToolCatalogue {
-    /// Returns the same catalogue with versions beside the live ones, and with the pins of agents.
+    /// Returns the same catalogue with kept versions in addition to the live ones, and with the pins of agents.
     pub fn beside(mut self, kept: &[Arc<KeptContract>], pins: Arc<AgentPins>) -> Self {
         let now = now_ms();
         for kept in kept {
             let Some(live) = self.by_contract.get(kept.contract.name.as_str()) else {
                 continue;
             };
-            // A version of the live one's own major version has no place beside it.
+            // A version with the same major version as the live one cannot be served in addition to it.
             if self.contracts[live - 1].version.major == kept.contract.version.major {
                 continue;
             }
@@ -99,7 +99,7 @@ impl ToolCatalogue {
         self
     }
 
-    /// Returns `true` if these are the versions beside the live ones, and the pins, at this time.
+    /// Returns `true` if these are the kept versions and the pins at this time.
     pub fn is_beside(&self, kept: &[Arc<KeptContract>], pins: &Arc<AgentPins>) -> bool {
         let now = now_ms();
         let own = |kept: &&Arc<KeptContract>| {
@@ -122,13 +122,13 @@ impl ToolCatalogue {
         going_on.filter_map(|version| version.kept.sunset_ms).min()
     }
 
-    /// Returns the versions beside the live ones that have not ended.
+    /// Returns the kept versions that have not ended.
     pub fn kept(&self) -> impl Iterator<Item = &KeptContract> {
         let going_on = self.versions.iter().filter(|version| !version.has_ended);
         going_on.map(|version| &*version.kept)
     }
 
-    /// Returns the tools beside the live ones that have their own binding, each with its version.
+    /// Returns the tools of kept versions that have their own binding, each with its version.
     pub fn own_bindings(&self) -> impl Iterator<Item = (&Arc<CatalogueTool>, &CompiledContract)> {
         let going_on = self.versions.iter().filter(|version| !version.has_ended);
         let own = going_on.filter(|version| version.kept.shim.is_none());
@@ -138,7 +138,7 @@ impl ToolCatalogue {
         })
     }
 
-    /// Returns the version that a caller is pinned to and that is no longer served, where it asks for a tool of that contract.
+    /// Returns the version to which a caller is pinned but which is no longer served, if it asks for a tool of that contract.
     pub fn gone_version(
         &self,
         endpoint: &CatalogueEndpoint,
@@ -152,14 +152,14 @@ impl ToolCatalogue {
         (is_gone && self.shows(live, viewer)).then_some((contract, major))
     }
 
-    /// Returns `true` if a tool is served there, to this viewer or to others.
+    /// Returns `true` if a tool is served at the endpoint, to this viewer or to others.
     pub fn is_served(
         &self,
         endpoint: &CatalogueEndpoint,
         name: &str,
         viewer: CatalogueViewer<'_>,
     ) -> bool {
-        // Both are looked for in any case, so that hidden names take no longer.
+        // Both are always searched, so that hidden names take no longer.
         let pinned = self.pinned(viewer);
         let pinned = pinned.and_then(|pinned| self.pinned_tool(endpoint, name, pinned));
         self.live_tool(endpoint, name).or(pinned).is_some()
@@ -197,7 +197,7 @@ impl ToolCatalogue {
                 .is_none_or(|major| major == live.version.major)
                 .then_some(live)
         };
-        // The names of a version that has ended may be those of others by now.
+        // The names of an ended version may belong to others by now.
         of_pins(false).or_else(live).or_else(|| of_pins(true))
     }
 
@@ -238,7 +238,7 @@ impl ToolCatalogue {
         entries
     }
 
-    /// Returns the contracts, each in the version that is pinned.
+    /// Returns the contracts, each in its pinned version.
     pub(super) fn contracts_for(
         &self,
         pinned: Option<&PinnedVersions>,
@@ -261,7 +261,7 @@ impl ToolCatalogue {
         })
     }
 
-    /// Returns the place of the listing of a version, the live one too.
+    /// Returns the place of the listing of a version, which may be the live one.
     pub(super) fn version_place(&self, contract: &str, major: u32) -> Option<usize> {
         let live = *self.by_contract.get(contract)?;
         if self.contracts[live - 1].version.major == major {
@@ -287,7 +287,7 @@ impl ToolCatalogue {
         self.versions.iter().any(|version| version.place == place)
     }
 
-    /// Returns the place of the live version of the contract whose listing is there; other places as they are.
+    /// Returns the place of the live version for the place of a kept one; other places unchanged.
     pub(super) fn live_place(&self, place: usize) -> usize {
         let version = self.versions.iter().find(|version| version.place == place);
         let live = version.and_then(|version| {

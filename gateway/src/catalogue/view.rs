@@ -1,4 +1,4 @@
-//! A view: the part of the catalogue that an operator put together under a name.
+//! A view: a part of the catalogue that an operator defined under a name.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -10,7 +10,7 @@ use super::{
 };
 use crate::config::ViewConfig;
 
-/// A view of one snapshot: its tools are chosen when the snapshot is made, and a call looks for one name.
+/// A view of one snapshot: its tools are selected when the snapshot is made, and a call looks up one name.
 pub(super) struct ServedView {
     pub(super) settings: ViewConfig,
     /// The place of its listing.
@@ -20,7 +20,7 @@ pub(super) struct ServedView {
 }
 
 impl ServedView {
-    /// Makes the view. Of two tools with the same name the first counts, as in the listing.
+    /// Makes the view. Of two tools with the same name, the first counts, as in the listing.
     pub(super) fn new(settings: ViewConfig, place: usize, own: &[Arc<CatalogueTool>]) -> Self {
         let mut tools = HashMap::default();
         for tool in own {
@@ -39,8 +39,8 @@ impl ServedView {
         self.tools.get(name)
     }
 
-    /// Returns the arguments of a tool that its listed schema has clients repeat in headers. A tool that is found by search
-    /// is not listed.
+    /// Returns the arguments of a tool that clients repeat in headers, according to its listed schema. A tool that is found by
+    /// search is not listed.
     pub(super) fn mirrored<'t>(&self, tool: &'t CatalogueTool) -> &'t [MirroredArgument] {
         if self.settings.search {
             return &[];
@@ -53,7 +53,7 @@ impl ServedView {
     }
 }
 
-/// Returns `true` if a view has a tool: everything that the view says must be met.
+/// Returns `true` if a view has a tool: all conditions of the view must be met.
 pub(super) fn selects(view: &ViewConfig, tool: &CatalogueTool) -> bool {
     let of_contract = || {
         view.contracts.is_empty()
@@ -69,7 +69,7 @@ pub(super) fn selects(view: &ViewConfig, tool: &CatalogueTool) -> bool {
                 .iter()
                 .any(|pattern| name::matches(pattern, &tool.name))
     };
-    // A tool that its clients refuse would cost them the others too.
+    // A tool that its clients refuse would make them lose the others too.
     let is_taken = || {
         !view
             .profile
@@ -79,7 +79,7 @@ pub(super) fn selects(view: &ViewConfig, tool: &CatalogueTool) -> bool {
     of_contract() && is_named() && !(view.read_only && tool.tool.writes()) && is_taken()
 }
 
-/// Returns what a view lists of these tools. Of the items only the pages that its tools link are there.
+/// Returns what a view lists of these tools. Its only items are the pages that its tools link.
 pub(super) fn listing(
     view: &ViewConfig,
     server: ServerInfo,

@@ -1,4 +1,4 @@
-//! A collection as one tool asks it, prepared for its calls.
+//! A collection as seen by one tool, prepared for its calls.
 
 use std::{cell::RefCell, collections::HashMap, sync::Arc};
 
@@ -12,29 +12,29 @@ use weir_contracts::{
 };
 use weir_plugin_host::CollectionRef;
 
-/// A collection as one tool asks it.
+/// A collection as seen by one tool.
 pub struct CollectionTool {
     pub published: Arc<CollectionTarget>,
-    /// The collection that calls go to.
+    /// The collection to which calls go.
     pub source: CollectionRef,
-    /// The order and the columns that every query asks for.
+    /// The order and the columns of every query.
     pub order: Arc<[String]>,
     pub columns: Arc<[String]>,
     /// The check that every record of an answer must pass.
     pub records: Arc<RecordChecker>,
-    /// Whether the adapter may say how many records a condition could not judge.
+    /// Whether the adapter may report how many records a condition could not be applied to.
     pub counts_skipped: bool,
     /// The fields that a summary may answer.
     pub summary: Option<Box<[ShapeField]>>,
-    /// The columns among which a question chooses, if it can.
+    /// The columns among which the arguments can choose, if any.
     pub choices: Option<ColumnChoices>,
-    /// The related records that a question can ask for.
+    /// The related records that the arguments can request.
     pub related: Box<[RelatedCollection]>,
 }
 
-/// Another collection of which a lookup answers the record that its own names.
+/// Another collection from which a lookup answers the record that its own record refers to.
 pub struct RelatedCollection {
-    /// What the record is asked for by, and answered under.
+    /// The name by which the record is requested and answered.
     pub name: String,
     pub source: CollectionRef,
     /// The columns of the record that hold the key.
@@ -44,7 +44,7 @@ pub struct RelatedCollection {
     pub columns: Arc<[String]>,
     /// The check that the other record must pass.
     pub records: Arc<RecordChecker>,
-    /// Whether the adapter may say how many records a condition could not judge.
+    /// Whether the adapter may report how many records a condition could not be applied to.
     pub counts_skipped: bool,
 }
 
@@ -68,9 +68,9 @@ impl RelatedCollection {
     }
 }
 
-/// The columns of a list among which a question chooses.
+/// The columns of a list among which the arguments choose.
 pub struct ColumnChoices {
-    /// In the order in which a record has them.
+    /// In their order in a record.
     pub fields: Box<[ShapeField]>,
     key: Box<[String]>,
 }
@@ -85,7 +85,7 @@ impl ColumnChoices {
         })
     }
 
-    /// Returns the columns of a record for which these were asked: those, and the key's.
+    /// Returns the columns of a record if these were requested: those, and the columns of the key.
     pub fn with_key(&self, wanted: &[&str]) -> Arc<[String]> {
         let columns = self.fields.iter().map(|field| &field.key);
         columns
@@ -128,7 +128,7 @@ impl CollectionTool {
     }
 }
 
-/// The collections of one contract as the host takes them: written down once, not once per tool.
+/// The collections of one contract in the form for the host: serialised once, not once per tool.
 pub(in crate::catalogue) struct HostCollections {
     collections: HashMap<String, CollectionRef>,
     /// The columns that tools answer. Many tools have the same.
@@ -176,7 +176,7 @@ impl HostCollections {
         self.collections.get(collection)
     }
 
-    /// Returns the check of a count. The columns are those that may be named to its caller.
+    /// Returns the check of a count. The columns are those that its caller may see named.
     fn counted(&self, contract: &CompiledContract, binding: &ToolBinding) -> Option<Projection> {
         let collection = contract.collection(&binding.collection)?;
         let records = RecordChecker::for_fields(&[count_field()], &binding.columns);

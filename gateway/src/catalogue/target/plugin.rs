@@ -13,9 +13,9 @@ use weir_schema::RawSchema;
 /// The function of a plugin that a published tool calls.
 pub struct PluginTool {
     pub published: Arc<OfferTarget>,
-    /// The tool of the plugin that calls go to.
+    /// The tool of the plugin to which calls go.
     pub source: ToolRef,
-    /// The values that are put in for absent arguments.
+    /// The values that replace absent arguments.
     pub defaults: Map<String, Value>,
     output_schema: Option<RawSchema>,
     output: OnceLock<Option<ResultChecker>>,
@@ -34,7 +34,7 @@ impl PluginTool {
             .into_iter()
             .flatten()
             .filter_map(|(name, schema)| Some((name, schema.get("default")?)));
-        // A null default says that an argument may be absent.
+        // A null default means that an argument may be absent.
         let defaults = stated.filter(|(_, default)| !default.is_null());
         Some(Self {
             source: ToolRef {
@@ -53,12 +53,12 @@ impl PluginTool {
         })
     }
 
-    /// Returns `true` if it publishes what its answers are.
+    /// Returns `true` if it publishes an output schema.
     pub fn promises_output(&self) -> bool {
         self.output_schema.is_some()
     }
 
-    /// Returns the check that every success must pass. It is compiled on first use, as the arguments' schema is.
+    /// Returns the check that every success must pass. It is compiled on first use, like the schema of the arguments.
     pub fn output(&self) -> Option<&ResultChecker> {
         let schema = self.output_schema.as_ref()?;
         let compiled = self.output.get_or_init(|| {

@@ -12,13 +12,13 @@ use weir_schema::RawSchema;
 pub struct UpstreamTool {
     /// The name of the server in the configuration.
     pub upstream: Arc<str>,
-    /// The tool's name there.
+    /// The tool's name at the server.
     pub name: Arc<str>,
-    /// A call may change something there.
+    /// Whether a call may change something at the server.
     pub writes: bool,
-    /// A server of 2025-11-25 requires its calls to be begun as tasks.
+    /// Whether the server, of 2025-11-25, requires its calls to begin as tasks.
     pub as_task: bool,
-    /// Whether its contract has resources, so that links in its answers are published under the names that are served.
+    /// Whether its contract has resources, so that links in its answers are rewritten to the published names.
     pub publishes_uris: bool,
     /// Whether its output schema is published, so that clients check answers against it.
     pub publishes_output: bool,
@@ -49,7 +49,7 @@ impl UpstreamTool {
         }
     }
 
-    /// Returns the tree of the schema that its arguments are checked against. It is made on first use.
+    /// Returns the tree of the schema against which its arguments are checked. It is created on first use.
     pub fn checked_input(&self) -> &Value {
         self.input.get_or_init(|| self.input_schema.value())
     }
