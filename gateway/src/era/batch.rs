@@ -7,7 +7,7 @@ use futures::{
 
 use crate::wire::RpcError;
 
-/// Bytes of answers after which a batch gets no further ones: a short message can ask for long lists many times.
+/// The bytes of answers after which a batch gets no further ones: a short message can request long lists many times.
 const BYTES_MAX: usize = 8 << 20;
 
 #[derive(Default)]
@@ -32,7 +32,7 @@ impl RpcBatch {
         self.answers.push(ready(Some(body)).boxed());
     }
 
-    /// Adds an answer that is still to be made; it is `None` if the request was cancelled.
+    /// Adds an answer that is still being made; it is `None` if the request was cancelled.
     pub(crate) fn later(&mut self, answer: BoxFuture<'static, Option<Vec<u8>>>) {
         self.answers.push(answer);
     }
@@ -41,7 +41,7 @@ impl RpcBatch {
         self.answers.is_empty()
     }
 
-    /// Returns all answers as one message, when the last is there; `None` if there are none.
+    /// Returns all answers as one message, once the last is complete; `None` if there are none.
     pub(crate) async fn message(self) -> Option<Vec<u8>> {
         let answers: Vec<Vec<u8>> = join_all(self.answers).await.into_iter().flatten().collect();
         (!answers.is_empty()).then(|| [b"[".as_slice(), &answers.join(&b","[..]), b"]"].concat())

@@ -11,17 +11,17 @@ use std::{
 use dashmap::DashMap;
 use tokio_util::sync::CancellationToken;
 
-/// `K` is the scope ids are unique in, with the id: a session's over HTTP, the process's on stdio.
+/// `K` is the id, with the scope in which ids are unique: the session over HTTP, the process on stdio.
 pub struct CancellationTable<K: Eq + Hash>(Arc<DashMap<K, CancellationEntry>>);
 
 struct CancellationEntry {
-    /// Tells this entry from a later one under the same key.
+    /// Distinguishes this entry from a later one under the same key.
     serial: u64,
     token: CancellationToken,
     calls: usize,
 }
 
-/// A call in flight; it is taken out when dropped.
+/// A call in flight; it is removed when dropped.
 pub struct CancellableCall<K: Eq + Hash> {
     cancellations: Arc<DashMap<K, CancellationEntry>>,
     key: K,
@@ -30,8 +30,8 @@ pub struct CancellableCall<K: Eq + Hash> {
 }
 
 impl<K: Eq + Hash + Clone> CancellationTable<K> {
-    /// Opens a call whose token is set by [`Self::cancel`], or together with `scope`. Ids should not be used twice at a
-    /// time; calls that do it all the same are cancelled together.
+    /// Opens a call whose token is set by [`Self::cancel`], or together with `scope`. Ids should not be in use twice at the same
+    /// time; calls with the same id are cancelled together.
     pub fn open(&self, key: K, scope: &CancellationToken) -> CancellableCall<K> {
         static SERIAL: AtomicU64 = AtomicU64::new(0);
         let mut entry = self
@@ -53,7 +53,7 @@ impl<K: Eq + Hash + Clone> CancellationTable<K> {
 
     /// Cancels a call. Returns `false` if none is in flight: it may have ended already, so this is no error.
     pub fn cancel(&self, key: &K) -> bool {
-        // The entry is taken out before the token is set: a new call of the same id must not be born cancelled.
+        // The entry is removed before the token is set: a new call with the same id must not start cancelled.
         let entry = self.0.remove(key);
         if let Some((_, entry)) = &entry {
             entry.token.cancel();

@@ -1,4 +1,4 @@
-//! Speaks the protocol up to 2025-11-25: a handshake, then requests of the version it agreed on.
+//! The protocol up to 2025-11-25: a handshake, then requests of the version that it agreed on.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ use crate::{
     wire::{GivenParams, ProtocolVersion, RequestId, RequestParams, RpcError, RpcMethod},
 };
 
-/// Makes the few checks of a legacy request. `headers` are there only over HTTP, for the trace.
+/// Makes the few checks of a legacy request. `headers` exist only over HTTP, for the trace.
 pub fn admit<'a>(
     id: RequestId<'a>,
     method: &str,
@@ -72,7 +72,7 @@ pub enum LegacyNotification {
 }
 
 impl LegacyNotification {
-    /// Reads a notification. Unknown ones are ignored, and never an error.
+    /// Reads a notification. Unknown ones are ignored, never an error.
     pub fn read(method: &str, params: GivenParams<'_>) -> Self {
         if method != "notifications/cancelled" {
             return Self::Nothing;
@@ -90,7 +90,7 @@ impl LegacyNotification {
 mod tests {
     use super::*;
 
-    /// A client that gets the list of versions continues with one of them, so it has those of both eras.
+    /// A client that gets the list of versions continues with one of these, so the list has the versions of both eras.
     #[test]
     fn an_unknown_version_is_told_those_of_both_eras() {
         let headers = HeaderMap::from_iter([(

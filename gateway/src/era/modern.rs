@@ -16,8 +16,8 @@ const METHOD_HEADER: &str = "mcp-method";
 const NAME_HEADER: &str = "mcp-name";
 const PARAM_HEADERS: &str = "mcp-param-";
 
-/// Makes the checks of a modern request, in the order the specification's error codes need. `headers` are there only
-/// over HTTP.
+/// Makes the checks of a modern request, in the order that the specification's error codes require. `headers` exist only over
+/// HTTP.
 pub fn admit<'a>(
     id: RequestId<'a>,
     method: &str,
@@ -56,7 +56,7 @@ pub fn admit<'a>(
     })
 }
 
-/// Returns `true` if `_meta` is what a modern request must carry.
+/// Returns `true` if `_meta` has what a modern request must contain.
 pub fn is_valid(meta: &RequestMeta<'_>) -> bool {
     claimed_version(meta).is_ok_and(|version| ProtocolVersion::names_modern(&version))
 }
@@ -98,8 +98,8 @@ struct RepeatedHeaders<'a> {
 }
 
 impl<'a> RepeatedHeaders<'a> {
-    /// Reads the headers. Those that are there must agree; whether all are there is asked after the version is known to
-    /// be spoken.
+    /// Reads the headers. Those that are present must agree; whether any is missing is checked only once the version is known to
+    /// be supported.
     fn read(headers: &'a HeaderMap, method: &str, version: &str) -> Result<Self, RpcError> {
         let named = Self {
             version: single(headers, PROTOCOL_VERSION_HEADER, "MCP-Protocol-Version")?,
@@ -136,7 +136,7 @@ impl<'a> RepeatedHeaders<'a> {
             "tasks/get" | "tasks/update" | "tasks/cancel" => ("`params.taskId`", params.task_id),
             _ => return Ok(()),
         };
-        // Without a readable name there is nothing to agree with: the method refuses the params.
+        // Without a readable name there is nothing to compare: the method refuses the params.
         let Some(value) = value.and_then(raw::string) else {
             return Ok(());
         };
@@ -151,7 +151,7 @@ impl<'a> RepeatedHeaders<'a> {
     }
 }
 
-/// Nearly no request has any.
+/// Hardly any request has one.
 fn param_headers(headers: &HeaderMap) -> Box<ParamHeaders> {
     let named = headers.iter().filter_map(|(name, value)| {
         let name = name.as_str().strip_prefix(PARAM_HEADERS)?;

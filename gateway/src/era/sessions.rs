@@ -1,9 +1,9 @@
-//! Legacy sessions: what `initialize` agreed on, for those who come back with its id.
+//! Legacy sessions: what `initialize` agreed on, for clients that return with its id.
 //!
-//! A session is never authority: it is bound to the caller that opened it, and a caller is identified anew with every
-//! request. What the handshake agreed on is sealed in its id, so a session that is not in the table is taken up again, for a
-//! day, unless its client has ended it. The table is bounded, in all and for each agent. Over its share an agent's own session
-//! that was unused for longest makes room; where all are taken, one of the agent that has the most.
+//! A session never gives authority: it is bound to the caller that opened it, and a caller is identified again at every request.
+//! The result of the handshake is sealed in its id, so a session that is not in the table can be resumed, for a day, unless its
+//! client has ended it. The table is bounded, in total and for each agent. Above its share, an agent's own least recently used
+//! session makes room; if the table is full, a session of the agent with the most.
 
 mod order;
 mod sealed;
@@ -30,16 +30,16 @@ use crate::{
     wire::ProtocolVersion,
 };
 
-/// The number of sessions looked at when room is needed, so that one request never walks through all of them.
+/// The number of sessions examined when room is needed, so that one request never goes through all of them.
 const LOOKED_AT_MAX: usize = 16;
-/// An agent with a key has this part of the sessions at most.
+/// The largest share of the sessions for an agent with a key, as a divisor.
 const AGENT_PART: usize = 8;
 
-/// 128 random bits: what the id on the wire begins with.
+/// 128 random bits: the beginning of the id on the wire.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SessionId(u128);
 
-/// A legacy session: the revision and the client of its handshake, and the caller that opened it.
+/// A legacy session: the revision and the client from its handshake, and the caller that opened it.
 pub struct ClientSession {
     pub id: SessionId,
     pub version: ProtocolVersion,
@@ -58,7 +58,7 @@ struct OpenStream {
     number: u64,
     ending: CancellationToken,
     room: Weak<StreamPermit>,
-    /// Whether its announcement has reached all nodes: what another one announces after that is newer.
+    /// Whether its announcement has reached all nodes: a later announcement of another node is newer.
     is_announced: bool,
 }
 
@@ -71,7 +71,7 @@ pub struct TakenStream {
     pub room: Arc<StreamPermit>,
 }
 
-/// The table of sessions, bounded in number. A session that is idle for too long may be taken out.
+/// The table of sessions, bounded in number. A session that is idle for too long may be removed.
 pub struct SessionTable {
     table: DashMap<SessionId, Arc<ClientSession>>,
     order: Mutex<SessionOrder>,
@@ -81,7 +81,7 @@ pub struct SessionTable {
 }
 
 impl SessionId {
-    /// Returns the id as a number, as other nodes get it.
+    /// Returns the id as a number, for other nodes.
     pub fn number(self) -> u128 {
         self.0
     }
@@ -95,7 +95,7 @@ impl SessionId {
 }
 
 impl ClientSession {
-    /// Returns the id as the client gets it.
+    /// Returns the id in the form for the client.
     pub fn name(&self, gateway: &ServingGateway) -> String {
         let terms = SessionTerms {
             version: self.version,
@@ -119,8 +119,8 @@ impl ClientSession {
         &self.ended
     }
 
-    /// Makes the caller's stream the only one: an older one ends, as its client may long have gone, and leaves its room to
-    /// the new one. Where none is open, `admit` takes room.
+    /// Makes the caller's stream the only one: an older one ends, since its client may long have gone, and leaves its room to the
+    /// new one. If none is open, `admit` takes room.
     pub fn take_stream<E>(
         &self,
         admit: impl FnOnce() -> Result<StreamPermit, E>,
@@ -148,7 +148,8 @@ impl ClientSession {
         Ok(taken)
     }
 
-    /// Takes over that a stream of this session was opened: here, if `is_own`, or at another node, which ends an older one here.
+    /// Handles the announcement that a stream of this session was opened: here, if `is_own`, or at another node, which ends an
+    /// older one here.
     pub fn hear_of_stream(&self, number: u64, is_own: bool) {
         let mut stream = self.stream.lock();
         match &mut *stream {
@@ -163,8 +164,8 @@ impl ClientSession {
 }
 
 impl SessionTable {
-    /// Creates an empty table of at most `most` sessions, and at least one. `idle` is the time after which a session is
-    /// over.
+    /// Creates an empty table of at most `most` sessions, and at least one. `idle` is the time after which an unused session has
+    /// ended.
     pub fn new(most: usize, idle: Duration) -> Self {
         Self {
             table: DashMap::new(),
@@ -175,7 +176,7 @@ impl SessionTable {
         }
     }
 
-    /// Opens a session, or returns the one that is there under this id. A full table makes room first.
+    /// Opens a session, or returns the existing one under this id. A full table makes room first.
     pub fn open(
         &self,
         id: SessionId,
@@ -195,8 +196,8 @@ impl SessionTable {
             ended: CancellationToken::new(),
             stream: Mutex::new(None),
         });
-        // The table comes first: a session that is in order and not in the table counts as ended. Two requests may take up
-        // one session at once.
+        // The table comes first: a session that is in the order but not in the table counts as ended. Two requests may resume one
+        // session at the same time.
         if let Some(first) = self.insert(&session) {
             return first;
         }
@@ -204,7 +205,7 @@ impl SessionTable {
         session
     }
 
-    /// Returns the session that is there already under the same id, if there is one.
+    /// Returns the existing session under the same id, if there is one.
     fn insert(&self, session: &Arc<ClientSession>) -> Option<Arc<ClientSession>> {
         match self.table.entry(session.id) {
             Entry::Occupied(first) => Some(first.get().clone()),
@@ -215,7 +216,7 @@ impl SessionTable {
         }
     }
 
-    /// Returns the session that a request names, and takes it up if it is not in the table.
+    /// Returns the session that a request names, and resumes it if it is not in the table.
     pub fn find(
         &self,
         gateway: &ServingGateway,
@@ -245,7 +246,7 @@ impl SessionTable {
         Some(self.open(id, Arc::new(client), caller, endpoint, terms.version))
     }
 
-    /// Returns the session, if it lives and belongs to this caller on this endpoint; others cannot tell whether it
+    /// Returns the session, if it exists and belongs to this caller at this endpoint; other callers cannot find out whether it
     /// exists.
     pub fn get(
         &self,
@@ -261,7 +262,7 @@ impl SessionTable {
         Some(session)
     }
 
-    /// Keeps a session from being idle.
+    /// Marks a session as used.
     pub fn touch(&self, session: &ClientSession) {
         session.used.store(self.now(), Ordering::Relaxed);
     }
@@ -272,7 +273,7 @@ impl SessionTable {
         found.map(|found| found.clone())
     }
 
-    /// Takes over what another process has noted of a session that is in use here too.
+    /// Applies what another process has noted about a session that is also in use here.
     pub fn take_over(&self, session: u128, note: &SessionNote) {
         let Some(session) = self.with_number(session) else {
             return;
@@ -298,7 +299,7 @@ impl SessionTable {
         self.table.is_empty()
     }
 
-    /// Ends sessions that have to make room for a new one, and puts that in order.
+    /// Ends sessions that must make room for a new one, and adds the new one to the order.
     fn make_room(&self, new: &ClientSession, now: u64) {
         let mut order = self.order.lock();
         let agent = new.agent();
@@ -336,7 +337,7 @@ impl SessionTable {
         }
     }
 
-    /// Ends the first session of an agent that was not used since it was put in order, or else one of the first. Returns
+    /// Ends the first session of an agent that was not used since it was last queued, or else one of the first. Returns
     /// `false` if it has none.
     fn displace(&self, order: &mut SessionOrder, agent: &order::Agent, now: u64) -> bool {
         let mut looked_at = 0;
@@ -355,7 +356,7 @@ impl SessionTable {
         false
     }
 
-    /// Takes a session out of the table.
+    /// Removes a session from the table.
     fn end_in(&self, order: &mut SessionOrder, session: &ClientSession) {
         if self.table.remove(&session.id).is_some() {
             order.remove(&session.agent());

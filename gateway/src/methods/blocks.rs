@@ -1,5 +1,5 @@
-//! Content blocks as older clients read them: a kind that their revision does not have becomes text, since clients refuse a
-//! whole result for one block that they do not know.
+//! Content blocks for older clients: a kind that their revision does not have becomes text, since clients refuse a whole result
+//! because of one unknown block.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::wire::ProtocolVersion;
 
-/// Lowers blocks for a version. `blocks` is a JSON array on one line, and so is what comes back.
+/// Lowers blocks for a version. `blocks` is a JSON array on one line, and so is the result.
 pub(super) fn lowered(blocks: &str, version: ProtocolVersion) -> Cow<'_, str> {
     if version >= ProtocolVersion::V2025_06_18 {
         return Cow::Borrowed(blocks);

@@ -1,4 +1,4 @@
-//! Takes requests that may take a while to the call path, and for `tools/call` turns the outcome into the answer.
+//! Passes requests that may take a while to the call path, and turns the outcome of `tools/call` into the answer.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ use crate::{
 pub(super) const BAD_STATE: &str =
     "`params.requestState` belongs to no question of this call, or the answer comes too late";
 
-/// The answer of a request, and the status that HTTP says with it.
+/// The answer of a request, and its HTTP status.
 pub struct McpAnswer {
     pub status: u16,
     pub body: Vec<u8>,
@@ -64,9 +64,9 @@ impl McpCall<'_> {
         cancel: &CancellationToken,
         channel: Option<Arc<CallChannel>>,
     ) -> Option<McpAnswer> {
-        // One generation for the whole request: the answer names the server that ran the call, whatever came since.
+        // One generation for the whole request: the answer names the server that ran the call, whatever was published since.
         let snapshot = scope.gateway.snapshot();
-        // What asks other servers is in a place of its own: it would make the future of every call of a tool large.
+        // Requests to other servers have a separate future: otherwise the future of every tool call would be large.
         let channel = channel.as_ref();
         let answer = match &self.params.subject {
             CallSubject::Tool { name, arguments } => {
@@ -144,7 +144,7 @@ impl McpCall<'_> {
         }
     }
 
-    /// Runs the call of a tool that may have become a task.
+    /// Runs a tool call that may have become a task.
     pub(super) async fn as_task(
         &self,
         scope: &RequestScope,
@@ -234,8 +234,8 @@ impl McpCall<'_> {
         }
     }
 
-    /// Writes the answer of a call of `name`. `found`: by a search, which reports an unknown name as it does every other
-    /// mistake.
+    /// Writes the answer of a call of `name`. `found`: the call came through a search, which reports an unknown name like any
+    /// other mistake.
     async fn outcome(
         &self,
         scope: &RequestScope,
@@ -286,7 +286,7 @@ impl McpCall<'_> {
         }
     }
 
-    /// Answers that the tool asks first. Only modern clients are asked this way.
+    /// Answers that the tool has questions first. Only modern clients are asked this way.
     pub(super) fn ask(&self, listing: Option<&CatalogueListing>, ask: &InputRequired) -> Vec<u8> {
         let room = [&ask.requests, &ask.state]
             .into_iter()
@@ -342,7 +342,7 @@ impl McpCall<'_> {
             }
         }
         if let Some(structured) = result.structured.as_ref().filter(is_sent) {
-            // We wrote this, value by value: on stdio a line break would end the message.
+            // Weir wrote this, value by value: on stdio, a line break would end the message.
             debug_assert!(
                 !structured.as_bytes().contains(&b'\n'),
                 "a message is one line"
@@ -367,8 +367,8 @@ impl McpCall<'_> {
     }
 }
 
-/// Returns the listed tool that has a prefix here and was asked for without it: texts of other servers name their tools so.
-/// Similar names are not looked for, since a hidden tool must be answered like a missing one.
+/// Returns the listed tool that has a prefix here but was requested without it, as texts of other servers name their tools.
+/// Similar names are not searched for, since a hidden tool must be answered like a missing one.
 fn prefixed<'l>(listing: &'l CatalogueListing, name: &str) -> Option<&'l str> {
     let is_meant = |tool: &&str| {
         tool.strip_suffix(name)

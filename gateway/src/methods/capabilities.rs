@@ -1,8 +1,8 @@
 //! States what an endpoint has, and refuses requests for anything else.
 //!
-//! Modern clients see prompts and resources even if there are none: later ones are announced, and clients that list
-//! everything a server may have get an answer. Legacy clients see what there is; those that list the rest anyway get empty
-//! lists, since an error for one of them would cost them the tools.
+//! Modern clients see prompts and resources even if there are none: later ones are announced, and clients that list everything a
+//! server may have get an answer. Legacy clients see what exists; those that list the rest anyway get empty lists, since an error
+//! for one list would cost them the tools.
 
 use super::{McpRequest, RequestScope};
 use crate::{
@@ -47,7 +47,7 @@ fn has_completions(scope: &RequestScope, listing: &CatalogueListing) -> bool {
     listing.takes_arguments() && sources.any(|source| call::completes(&scope.gateway, source))
 }
 
-/// Checks a request: a method that is not stated is an unknown one.
+/// Checks a request: a method without its capability is unknown.
 pub(super) fn check(
     scope: &RequestScope,
     listing: &CatalogueListing,

@@ -1,4 +1,4 @@
-//! Waiting until what an endpoint lists, or a resource of it, has changed.
+//! Waits until a list or a resource of an endpoint has changed.
 
 use std::sync::Arc;
 
@@ -25,18 +25,18 @@ pub struct CatalogueWatcher {
     seen: Arc<LastSeen>,
 }
 
-/// The lists that a client got last.
+/// The lists that a client last received.
 #[derive(Default)]
 pub(super) struct LastSeen(Mutex<SeenDigests>);
 
-/// A change that a client is notified of.
+/// A change of which a client is notified.
 pub struct CatalogueChanges {
     pub(super) lists: [bool; 3],
-    /// The URIs of resources that hold something else.
+    /// The URIs of resources with changed contents.
     resources: Vec<Arc<str>>,
 }
 
-/// All zeros while the endpoint does not exist: a contract that went away is a change too.
+/// All zeros while the endpoint does not exist: a removed contract is a change too.
 #[derive(Clone, Copy, Default)]
 struct SeenDigests {
     digests: [[u8; 32]; 3],
@@ -51,8 +51,8 @@ impl CatalogueWatcher {
         Self::since(scope, resources, Arc::new(seen))
     }
 
-    /// Starts at the last notification of a client of a legacy session, or else at its `initialize`: later changes are sent
-    /// at once.
+    /// Starts at the last notification of a legacy session's client, or else at its `initialize`: later changes are sent
+    /// immediately.
     pub fn of_client(scope: Arc<RequestScope>, client: &SessionClient) -> Self {
         Self::since(scope, client.watched().clone(), client.last_seen().clone())
     }
@@ -74,8 +74,8 @@ impl CatalogueWatcher {
         }
     }
 
-    /// Returns when a list of the endpoint or a resource has changed since the last return. It may be dropped and called
-    /// again.
+    /// Waits until a list of the endpoint or a resource has changed since the last return. The future may be dropped and this
+    /// called again.
     pub async fn changed(&mut self) -> CatalogueChanges {
         loop {
             let gone = tokio::select! {
@@ -83,7 +83,7 @@ impl CatalogueWatcher {
                 changed = self.announced.changed() => changed.is_err(),
             };
             if gone {
-                // The gateway, which we hold, keeps the senders: this cannot be. Waiting is the harmless answer.
+                // The gateway, which is kept alive here, holds the senders, so this cannot happen. Waiting is harmless.
                 std::future::pending::<()>().await;
             }
             let changed = self.now();
@@ -97,7 +97,7 @@ impl CatalogueWatcher {
         let lists = self.seen.look(&self.scope);
         let mut resources = self.resources.changed();
         if !resources.is_empty() {
-            // A caller that may no longer read a resource gets no news of it either.
+            // A caller that may no longer read a resource is not notified of it either.
             let listing = self.scope.listing().ok();
             resources.retain(|uri| {
                 listing
@@ -130,7 +130,7 @@ impl CatalogueChanges {
 }
 
 impl LastSeen {
-    /// Reads the lists as they are now, and returns which have changed since the last call.
+    /// Reads the current lists, and returns which have changed since the last call.
     pub(super) fn look(&self, scope: &RequestScope) -> [bool; 3] {
         let now = SeenDigests::now(scope);
         let mut seen = self.0.lock();

@@ -12,22 +12,22 @@ use weir_text::shorten;
 use super::client::SessionClient;
 use crate::wire::{LogLevel, notification, write_string};
 
-/// Progress updates that wait for a slow reader; beyond it the newest takes the place of the one before.
+/// The most progress updates that wait for a slow reader; beyond it, the newest replaces the previous one.
 const PROGRESS_MAX: usize = 16;
-/// Log messages that wait for a slow reader; further ones are dropped.
+/// The most log messages that wait for a slow reader; further ones are dropped.
 const LOGS_MAX: usize = 64;
 const MESSAGE_MAX_CHARS: usize = 512;
 /// The bytes of one log message; a longer one is dropped.
 const LOG_MAX_BYTES: usize = 64 << 10;
 
-/// The sending end, which the call path and the plugin host hold.
+/// The sending end, held by the call path and the plugin host.
 pub struct CallChannel {
     waiting: Mutex<ChannelQueue>,
     arrived: Notify,
     progress: ProgressMode,
-    /// The least severe log level that the caller wants. `None`: it wants none.
+    /// The least severe log level that the caller requests. `None`: no log messages.
     level: Option<LogLevel>,
-    /// The client of a legacy caller, which can be asked.
+    /// The client of a legacy caller, which can be asked questions.
     pub(super) client: Option<Arc<SessionClient>>,
     /// Cancelled when the client no longer reads: open questions get no answer.
     pub(super) left: CancellationToken,
@@ -47,7 +47,7 @@ enum ProgressMode {
     Unwanted,
     /// By notifications with this token, which is JSON.
     With(Box<str>),
-    /// As the object `{progress, total?, message?}` alone, to a caller that speaks no MCP.
+    /// As the object `{progress, total?, message?}`, to a caller that does not use MCP.
     Bare,
 }
 
@@ -70,8 +70,8 @@ enum ChannelEvent {
 }
 
 impl CallChannel {
-    /// `token`: of the caller's progress, JSON. `ending`: cancelled when no answer is awaited any more. `None`: the caller
-    /// wants no messages and cannot be asked.
+    /// `token`: the caller's progress token, JSON. `ending`: cancelled when no answer is awaited any more. `None`: the caller
+    /// requests no messages and cannot be asked.
     pub(super) fn open(
         token: Option<&str>,
         level: Option<LogLevel>,
@@ -93,7 +93,7 @@ impl CallChannel {
         ))
     }
 
-    /// For a caller that speaks no MCP.
+    /// Creates a channel for a caller that does not use MCP.
     pub fn bare() -> (Arc<Self>, CallMessages) {
         Self::new(ProgressMode::Bare, None, None, CancellationToken::new())
     }
@@ -121,7 +121,7 @@ impl CallChannel {
         self.client.as_ref()?.capabilities()
     }
 
-    /// Sends a request of the gateway's, which is never dropped: the call waits for its answer.
+    /// Sends a request of the gateway, which is never dropped: the call waits for its answer.
     pub(super) fn send(&self, request: Vec<u8>) {
         self.waiting
             .lock()
@@ -136,7 +136,7 @@ impl CallEvents for CallChannel {
         !matches!(self.progress, ProgressMode::Unwanted)
     }
 
-    /// Never blocks. What does not increase is dropped: the protocol requires strictly increasing numbers.
+    /// Never blocks. Progress that does not increase is dropped: the protocol requires strictly increasing numbers.
     fn progress(&self, done: f64, total: Option<f64>, message: &str) {
         let mut waiting = self.waiting.lock();
         let is_wanted = self.wants_progress() && done.is_finite();
@@ -190,7 +190,7 @@ impl CallEvents for CallChannel {
 
 fn log_message(level: LogLevel, logger: &str, data: &Value) -> Vec<u8> {
     let mut params = serde_json::json!({ "level": level.name(), "data": data });
-    // A server need not name its logger.
+    // Servers are not required to name a logger.
     if !logger.is_empty() {
         params["logger"] = logger.into();
     }
@@ -198,7 +198,7 @@ fn log_message(level: LogLevel, logger: &str, data: &Value) -> Vec<u8> {
 }
 
 impl CallMessages {
-    /// Returns when there is something to take. It may be dropped and called again.
+    /// Waits until there is something to take. The future may be dropped and this called again.
     pub async fn arrived(&self) {
         while self.0.waiting.lock().events.is_empty() {
             self.0.arrived.notified().await;

@@ -19,8 +19,8 @@ use crate::{
     wire::{LogLevel, RequestId, RpcResponse},
 };
 
-/// The capabilities that declare abilities to answer, and their members: the modes of elicitation, and that the model may be
-/// asked to use tools. Their places are in the ids of sessions: new ones come last.
+/// The capabilities for answering questions, and their members: the modes of elicitation, and whether the model may be asked to
+/// use tools. Their positions are part of session ids, so new ones are added at the end.
 const ABILITIES: [(&str, Option<&str>); 6] = [
     ("elicitation", None),
     ("roots", None),
@@ -29,16 +29,16 @@ const ABILITIES: [(&str, Option<&str>); 6] = [
     ("elicitation", Some("url")),
     ("sampling", Some("tools")),
 ];
-/// Resources that one client may listen for.
+/// The most resources for which one client may listen.
 pub(super) const WATCHED_MAX: usize = 256;
 
 /// The client of a legacy session.
 pub struct SessionClient {
     /// The number of its session.
     pub session: u128,
-    /// Bits, and the same as JSON. Other capabilities are left out, so that a session stays small.
+    /// Bits, and the same as JSON. Other capabilities are left out, to keep sessions small.
     abilities: OnceLock<(u8, Box<str>)>,
-    /// 0: it wants no log messages; else 1 more than the level's place in [`LogLevel::ALL`].
+    /// 0: no log messages; else 1 more than the level's place in [`LogLevel::ALL`].
     level: AtomicU8,
     watched: Arc<WatchedResources>,
     last_seen: Arc<LastSeen>,
@@ -70,7 +70,7 @@ impl SessionClient {
         }
     }
 
-    /// Makes a client again from what [`Self::abilities`] returned of it.
+    /// Restores a client from what [`Self::abilities`] returned for it.
     pub fn with_abilities(
         session: u128,
         announcements: &Arc<ChangeNotifier>,
@@ -81,17 +81,17 @@ impl SessionClient {
         client
     }
 
-    /// Begins the numbers of questions at a random one, so that an answer belongs to one node alone.
+    /// Begins the numbers of questions at a random one, so that an answer belongs to only one node.
     pub fn number_questions_apart(&self) {
         let mut first = [0; 4];
-        // Without random numbers there is no session either. The numbers stay exact in a client that has floats alone.
+        // Without random numbers there is no session either. The numbers are exact even in a client that has only floats.
         if getrandom::fill(&mut first).is_ok() {
             let first = u64::from(u32::from_be_bytes(first)) << 20 | 1;
             self.next_id.store(first, Ordering::Relaxed);
         }
     }
 
-    /// Keeps what the client says in `initialize` that it can answer.
+    /// Keeps the abilities that the client declares in `initialize`.
     pub(super) fn agreed(&self, capabilities: Option<&RawValue>) {
         let stated = capabilities
             .and_then(|stated| serde_json::from_str::<Map<String, Value>>(stated.get()).ok());
@@ -129,7 +129,7 @@ impl SessionClient {
         }
     }
 
-    /// `None`: it can be asked nothing.
+    /// `None`: it cannot be asked anything.
     pub(super) fn capabilities(&self) -> Option<&str> {
         self.abilities.get().map(|(_, stated)| &**stated)
     }
@@ -152,7 +152,7 @@ impl SessionClient {
         }
     }
 
-    /// Takes over its settings from another process.
+    /// Applies its settings from another process.
     pub fn take_over(&self, note: &SessionNote) {
         if let Some(level) = note.level.as_deref().and_then(LogLevel::find) {
             self.set_log_level(level);
@@ -165,12 +165,12 @@ impl SessionClient {
         }
     }
 
-    /// The resources that it subscribed to.
+    /// Returns the resources to which it has subscribed.
     pub fn watched(&self) -> &Arc<WatchedResources> {
         &self.watched
     }
 
-    /// Returns the lists that it got last, in any of its streams.
+    /// Returns the lists that it last received, in any of its streams.
     pub(super) fn last_seen(&self) -> &Arc<LastSeen> {
         &self.last_seen
     }
@@ -196,8 +196,8 @@ impl SessionClient {
         )
     }
 
-    /// Takes the client's answer to the call that waits for it. Returns it where no call of this process does, with the number
-    /// of the question.
+    /// Passes the client's answer to the call that waits for it. If no call of this process does, returns it with the number of
+    /// the question.
     pub fn answered(&self, response: &RpcResponse<'_>) -> Option<(u64, ClientAnswer)> {
         let id = response
             .id
@@ -211,7 +211,7 @@ impl SessionClient {
         self.take_answer(id, answer).map(|answer| (id, answer))
     }
 
-    /// Takes an answer to the call that waits for it, or returns it.
+    /// Passes an answer to the call that waits for it, or returns it.
     pub fn take_answer(&self, question: u64, answer: ClientAnswer) -> Option<ClientAnswer> {
         let sender = self.waiting.lock().remove(&question);
         match sender {

@@ -1,4 +1,4 @@
-//! `completion/complete`: limited and counted, and no more: it is asked with every key that a person presses.
+//! `completion/complete`: limited and counted, but not recorded, since clients send it at every keystroke.
 
 use super::{McpAnswer, McpCall, RequestScope, item, meta};
 use crate::{

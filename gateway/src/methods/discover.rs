@@ -1,4 +1,4 @@
-//! `server/discover`: what this endpoint is and speaks, cacheable.
+//! `server/discover`: what this endpoint is and which versions it supports, cacheable.
 
 use super::{McpRequest, RequestScope, capabilities, list, meta};
 use crate::{

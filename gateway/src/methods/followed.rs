@@ -1,4 +1,4 @@
-//! The tasks that one subscription listens for.
+//! The tasks for which one subscription listens.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -14,27 +14,27 @@ use super::{
 };
 use crate::tasks::TaskPlace;
 
-/// More ids in one request are left out.
+/// The most task ids in one request; further ones are ignored.
 const IDS_MAX: usize = 1024;
-/// The same of tasks that other nodes have.
+/// The same for tasks of other nodes.
 const ELSEWHERE_MAX: usize = 64;
-/// The time between two looks at those.
+/// The time between two checks of those.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Remembers the stage that its client got last, so that nothing is queued: stages between two reads become one.
+/// Remembers the stage that its client last received, so that nothing is queued: stages between two reads become one.
 pub(super) struct FollowedTasks {
     scope: Arc<RequestScope>,
     heard: watch::Receiver<u64>,
-    /// By the task's id, the number of that stage.
+    /// The number of that stage, by the task's id.
     reported: BTreeMap<String, u64>,
-    /// The same of tasks that other nodes have.
+    /// The same for tasks of other nodes.
     elsewhere: BTreeMap<String, (TaskPlace, u64)>,
     looks: Interval,
 }
 
 impl FollowedTasks {
-    /// Follows those of the tasks that this caller may see. Each is reported at once: it may have changed before its client
-    /// listened.
+    /// Follows those of the tasks that this caller may see. Each is reported immediately, since it may have changed before its
+    /// client listened.
     pub(super) fn new(scope: Arc<RequestScope>, ids: Vec<String>) -> Self {
         let mut heard = scope.gateway.tasks().heard();
         heard.mark_changed();
@@ -69,14 +69,14 @@ impl FollowedTasks {
         ids
     }
 
-    /// Returns a notification for each task that has entered another stage since the last return, at least one. `meta` is JSON. It
-    /// may be dropped and called again.
+    /// Returns a notification for each task that has entered another stage since the last return, and at least one. `meta` is
+    /// JSON. The future may be dropped and this called again.
     pub(super) async fn changed(&mut self, meta: &str) -> Vec<Vec<u8>> {
         loop {
             let now = tokio::select! {
                 changed = self.heard.changed(), if !self.reported.is_empty() => match changed {
                     Ok(()) => self.now(meta),
-                    // The gateway, which we hold, keeps the sender.
+                    // The gateway, which is kept alive here, holds the sender.
                     Err(_) => std::future::pending().await,
                 },
                 _ = self.looks.tick(), if !self.elsewhere.is_empty() => {
@@ -99,7 +99,7 @@ impl FollowedTasks {
         self.reported
             .retain(|id, _| scope.gateway.tasks().keeps(id));
         for (id, last) in &mut self.reported {
-            // A caller that may no longer see a task gets no news of it either.
+            // A caller that may no longer see a task is not notified of it either.
             let Some(task) = scope.task(id) else {
                 continue;
             };
@@ -112,8 +112,8 @@ impl FollowedTasks {
         messages
     }
 
-    /// Looks at the tasks that other nodes have. One that has ended or is kept no more is not looked at again. Nothing changes
-    /// before all have answered, so that no stage is lost where this is dropped.
+    /// Checks the tasks of other nodes. A task that has ended or is no longer kept is not checked again. Nothing changes before
+    /// all have answered, so that no stage is lost if this is dropped.
     async fn now_elsewhere(&mut self, meta: &str) -> Vec<Vec<u8>> {
         let scope = &self.scope;
         let looks = self.elsewhere.iter().map(async |(id, (place, _))| {
@@ -128,7 +128,7 @@ impl FollowedTasks {
                     self.elsewhere.remove(&id);
                     continue;
                 }
-                // A node that does not answer now may do so at the next look.
+                // A node that does not answer now may answer the next time.
                 Ok(LookedTask::Hidden) | Err(_) => continue,
             };
             let Some((place, last)) = self.elsewhere.get_mut(&id) else {

@@ -31,7 +31,7 @@ pub(super) fn answer(
     Ok(result.finish())
 }
 
-/// Returns the requested version if it is supported, else our latest legacy one: the client decides whether it can continue.
+/// Returns the requested version if it is supported, else the latest legacy one: the client decides whether it can continue.
 pub fn negotiate(params: &RequestParams<'_>) -> Result<ProtocolVersion, RpcError> {
     let Some(asked) = params.protocol_version.and_then(raw::string) else {
         return Err(RpcError::invalid_params(

@@ -95,7 +95,7 @@ fn complete(
         }
     }
     if call.version.is_modern() && kind != ItemKind::Prompt {
-        // The answer of another server to one agent is not for others, nor for later.
+        // The answer of another server to one agent must not be reused for other agents or later requests.
         result.json("ttlMs", "0").string("cacheScope", "private");
     }
     let theirs: Vec<_> = passed_meta(meta)
@@ -116,7 +116,7 @@ fn complete(
     result.finish()
 }
 
-/// Returns an error of the protocol, with what a call's result would say about it.
+/// Returns a protocol error, with the details that a call's result would have.
 fn refused(
     error: &CallError,
     kind: ItemKind,
@@ -147,7 +147,7 @@ pub(super) fn failed(error: &CallError, proof: Option<&CallReceipt>) -> RpcError
     if let Some(wait) = error.retry_after_ms {
         data["retry_after_ms"] = wait.into();
     }
-    // Wrong arguments are an error of the protocol here.
+    // Wrong arguments are a protocol error here.
     let message = error.message.clone();
     let refused = match error.code == FailureCode::InvalidArguments {
         true => RpcError::invalid_params(message),

@@ -87,7 +87,7 @@ pub(super) fn write_page(
     result.finish()
 }
 
-/// Writes how long the list may be cached, and by whom: the list of a key is for its agent alone.
+/// Writes how long the list may be cached, and by whom: the list for a key is only for its agent.
 pub(super) fn write_cache(result: &mut ResultWriter, scope: &RequestScope) {
     let cache_scope = if scope.caller.grant.is_some() {
         "private"

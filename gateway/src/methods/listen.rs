@@ -21,7 +21,7 @@ use crate::{
     wire::{RequestId, ResultWriter, RpcError, key, notification, raw},
 };
 
-/// The share that one agent may have of the streams.
+/// The largest share of the streams for one agent, as a divisor.
 const AGENT_SHARE: usize = 8;
 
 /// All open streams of one transport, with their bound and their end.
@@ -35,12 +35,12 @@ pub struct StreamLimiter {
 
 /// Room for one stream; given back when dropped.
 pub struct StreamPermit {
-    /// `None`: the caller is no agent with a bound.
+    /// `None`: the caller is not an agent with a bound.
     held: Option<(Arc<OfAgents>, Agent)>,
     _room: OwnedSemaphorePermit,
 }
 
-/// The streams that each agent has open.
+/// The number of open streams of each agent.
 #[derive(Default)]
 struct OfAgents(Mutex<HashMap<Agent, usize>>);
 
@@ -52,7 +52,7 @@ pub struct ListenSubscription {
     id: RequestId<'static>,
     /// The lists that it follows: of tools, of prompts, of resources and templates.
     lists: [bool; 3],
-    /// The URIs of resources that are listened for.
+    /// The URIs of resources for which it listens.
     resources: Vec<String>,
     tasks: FollowedTasks,
     changes: CatalogueWatcher,
@@ -84,7 +84,7 @@ impl StreamLimiter {
         }
     }
 
-    /// Streams that are open.
+    /// Returns the number of open streams.
     pub fn len(&self) -> usize {
         self.most.saturating_sub(self.room.available_permits())
     }
@@ -99,7 +99,7 @@ impl StreamLimiter {
         &self.ending
     }
 
-    /// Takes room for one stream, which the legacy ones share. Without keys every caller is `local`, which has no bound.
+    /// Takes room for one stream; legacy streams share the same room. Without keys every caller is `local`, which has no bound.
     pub fn admit(&self, caller: &CallerIdentity) -> Result<StreamPermit, RpcError> {
         let full =
             |_| RpcError::internal("too many notification streams are open ([http] streams_max)");
@@ -192,7 +192,7 @@ impl ListenSubscription {
         &self.id
     }
 
-    /// Returns the next message; `None` after the last one. It may be dropped and called again.
+    /// Returns the next message; `None` after the last one. The future may be dropped and this called again.
     pub async fn next(&mut self) -> Option<Vec<u8>> {
         match self.next {
             SubscriptionStep::Acknowledge => {
@@ -264,22 +264,21 @@ impl ListenSubscription {
         result.finish()
     }
 
-    /// Returns the `_meta` of every message: it carries the id of the subscription's request.
+    /// Returns the `_meta` of every message: it contains the id of the subscription's request.
     fn meta(&self) -> String {
         format!(r#"{{"{}":{}}}"#, key::SUBSCRIPTION_ID, self.id.as_json())
     }
 }
 
-/// The changes that a client listens for.
+/// The changes for which a client listens.
 struct ListenFilter {
     lists: [bool; 3],
-    /// Each URI once, and no more than one client may listen for.
+    /// Each URI once, and at most as many as one client may listen for.
     resources: Vec<String>,
     tasks: Vec<String>,
 }
 
-/// Kinds of notification that we do not have, and resources and tasks that are not there, are left out of the acknowledgement, not
-/// refused.
+/// Unsupported kinds of notification, and unknown resources and tasks, are left out of the acknowledgement rather than refused.
 fn wanted(request: &McpRequest<'_>) -> Result<ListenFilter, RpcError> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -318,7 +317,7 @@ fn wanted(request: &McpRequest<'_>) -> Result<ListenFilter, RpcError> {
     }
 }
 
-/// Returns each URI once, in order. Unknown URIs count too: to recognise one, it is compared with every template.
+/// Returns each URI once, in order. Unknown URIs count too, since recognising one means comparing it with every template.
 fn distinct(uris: &[String]) -> Result<Vec<String>, TooMany> {
     let (mut known, mut distinct) = (HashSet::new(), Vec::new());
     for uri in uris.iter().filter(|uri| known.insert(uri.as_str())) {

@@ -1,4 +1,4 @@
-//! `logging/setLevel`: from which level on a legacy client is sent the log messages of its calls.
+//! `logging/setLevel`: the level from which a legacy client receives the log messages of its calls.
 
 use super::{McpRequest, RequestScope};
 use crate::wire::{ResultWriter, RpcError, log_level};

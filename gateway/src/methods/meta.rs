@@ -1,5 +1,4 @@
-//! Writes `_meta` of a result: the proof that its call is recorded, what its maker says, and what every modern result
-//! carries.
+//! Writes `_meta` of a result: the proof that its call is recorded, the members from its maker, and those of every modern result.
 
 use std::io::Write as _;
 
@@ -61,7 +60,7 @@ pub(super) fn write_server(result: &mut ResultWriter, server: &ServerInfo) {
     meta.push(b'}');
 }
 
-/// Writes `serverInfo` alone, for a `_meta` that has other members.
+/// Writes only `serverInfo`, for a `_meta` that has other members.
 fn write_server_member(meta: &mut Vec<u8>, server: &ServerInfo) {
     meta.push(b'"');
     meta.extend_from_slice(key::SERVER_INFO.as_bytes());
@@ -69,7 +68,7 @@ fn write_server_member(meta: &mut Vec<u8>, server: &ServerInfo) {
     write_server_info(meta, server, true);
 }
 
-/// Writes the server. Older clients know no title.
+/// Writes the server. Older clients do not support a title.
 pub(super) fn write_server_info(out: &mut Vec<u8>, server: &ServerInfo, with_title: bool) {
     out.extend_from_slice(br#"{"name":"#);
     write_string(out, &server.name);

@@ -1,4 +1,4 @@
-//! A request of an MCP client. Its era makes it of a message; one that runs on the call path then has its params read, once.
+//! A request of an MCP client. Its era makes it from a message; the params of a request for the call path are then read once.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -24,16 +24,16 @@ pub struct McpRequest<'a, P = RequestParams<'a>> {
     pub progress_token: Option<Cow<'a, str>>,
     /// W3C `traceparent`, well-formed.
     pub trace: Option<Cow<'a, str>>,
-    /// W3C `tracestate` beside it, bounded and as it came.
+    /// The W3C `tracestate` that goes with it, bounded and unchanged.
     pub trace_state: Option<Cow<'a, str>>,
-    /// That of the HTTP request, where the message names another one.
+    /// The trace of the HTTP request, if the message names a different one.
     pub trace_link: Option<Cow<'a, str>>,
-    /// The headers that repeat arguments. `None`: of a legacy request, or without HTTP.
+    /// The headers that repeat arguments. `None`: a legacy request, or not over HTTP.
     pub param_headers: Option<Box<ParamHeaders>>,
     pub params: P,
 }
 
-/// A request for the call path that has been read and not started.
+/// A request for the call path that has been read but not started.
 pub type McpCall<'a> = McpRequest<'a, CallParams<'a>>;
 
 /// The params of a request for the call path.
@@ -42,7 +42,7 @@ pub struct CallParams<'a> {
     pub(super) subject: CallSubject<'a>,
     /// The log level of a modern caller, which sends it with each request.
     pub(super) log_level: Option<LogLevel>,
-    /// JSON: what a modern caller says it can answer while a call is under way.
+    /// JSON: what a modern caller declares that it can answer while a call is under way.
     pub(super) capabilities: Option<Cow<'a, str>>,
     /// JSON: its answers.
     pub(super) responses: Option<Cow<'a, str>>,
@@ -50,7 +50,7 @@ pub struct CallParams<'a> {
     pub(super) state: Option<Cow<'a, str>>,
     /// Whether a write is only to be planned.
     pub(super) is_preview: bool,
-    /// The key by which a write that is repeated is known.
+    /// The key by which a repeated write is recognised.
     pub(super) idempotency_key: Option<Cow<'a, str>>,
 }
 
@@ -73,11 +73,11 @@ pub(super) enum CallSubject<'a> {
         argument: Cow<'a, str>,
         context: Option<Cow<'a, str>>,
     },
-    /// The list of resources, some of which have to be asked for.
+    /// The list of resources, some of which must be fetched.
     Resources {
         cursor: Option<Cow<'a, str>>,
     },
-    /// A task that another node has.
+    /// A task of another node.
     Task {
         id: Cow<'a, str>,
     },
@@ -98,7 +98,7 @@ impl<'a> CallSubject<'a> {
             ))),
             value => Ok(value.map(|value| Cow::Borrowed(value.get()))),
         };
-        // The official client in PHP writes no arguments as `[]`.
+        // The official PHP client writes empty arguments as `[]`.
         let arguments = params.arguments.filter(|given| !raw::is_empty_list(given));
         let needed = |value: Option<&'a RawValue>, name: &str| {
             let missing = || RpcError::invalid_params(format!("`params.{name}` must be an object"));
@@ -252,9 +252,9 @@ impl McpCall<'_> {
         tool.is_none_or(|tool| tool.tool.writes()) // a search names the tool in its arguments
     }
 
-    /// What the call says before its answer, and where it is sent. `None`: its caller wants to hear nothing. `client`: of
-    /// a legacy session, whose log level counts and who can be asked. `ending`: cancelled when its answers are not waited for
-    /// any more.
+    /// Returns the channel for the messages of the call before its answer, and their receiver. `None`: its caller requests no
+    /// messages. `client`: that of a legacy session, whose log level applies and which can be asked. `ending`: cancelled when its
+    /// answers are no longer awaited.
     pub fn channel(
         &self,
         client: Option<&Arc<SessionClient>>,
@@ -268,7 +268,7 @@ impl McpCall<'_> {
         CallChannel::open(self.progress_token.as_deref(), level, client, ending)
     }
 
-    /// Returns the request as the call path takes it, for a name and its arguments.
+    /// Returns the request in the form for the call path, with a name and its arguments.
     pub(super) fn request<'r>(
         &'r self,
         scope: &'r RequestScope,

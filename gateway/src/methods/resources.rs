@@ -1,4 +1,4 @@
-//! `resources/list` if some resources change by themselves: the pinned ones, and those that servers list at the time.
+//! `resources/list` if some resources change on their own: the pinned ones, and those that servers currently list.
 
 use std::{sync::Arc, time::Duration};
 
@@ -16,7 +16,7 @@ use crate::{
     wire::error_answer,
 };
 
-/// The time that a server may take to list; a later answer is missing from this list alone.
+/// The time within which a server must list its resources; a later answer is missing only from this list.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 pub(super) async fn answer(
@@ -48,7 +48,7 @@ pub(super) async fn answer(
     )
 }
 
-/// Returns URI and entry of every resource, in the order of the URIs; of two with the same URI one counts.
+/// Returns the URI and the entry of every resource, in the order of the URIs; of several with the same URI, one counts.
 async fn every(
     scope: &RequestScope,
     listing: &CatalogueListing,
@@ -71,7 +71,7 @@ async fn every(
     entries
 }
 
-/// Returns what one server lists to this caller. A server that does not answer lists nothing, and does not delay others.
+/// Returns what one server lists for this caller. A server that does not answer lists nothing, and does not delay others.
 async fn now(
     scope: &RequestScope,
     source: Arc<ItemSource>,

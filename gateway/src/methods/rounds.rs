@@ -1,5 +1,5 @@
-//! Questions that a call asks its caller while it runs, after which it is made again with the answers, as a modern client
-//! does: a legacy client is asked over the stream of its call, and a client that follows a task finds them there.
+//! Questions that a call asks its caller while it runs, after which it is made again with the answers, as a modern client would
+//! do: a legacy client is asked over the stream of its call, and a client that follows a task finds the questions in the task.
 
 use std::{borrow::Cow, time::Duration};
 
@@ -14,9 +14,9 @@ use crate::{
     tasks::CallTask,
 };
 
-/// The time in which a client must answer, while its call is open.
+/// The time within which a client must answer, while its call is open.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5 * 60);
-/// How often one call may ask before it has to end.
+/// How often one call may ask before it must end.
 const ROUNDS_MAX: u32 = 16;
 
 /// The way to ask the caller of a running call.
@@ -46,8 +46,8 @@ pub(super) struct QuestionRounds {
 }
 
 impl QuestionRounds {
-    /// Asks the client, and waits for all of its answers. JSON: results by the keys of the requests. A server that keeps its
-    /// call open for them is notified once if there are none, and decides how the call ends.
+    /// Asks the client, and waits for all of its answers. JSON: results by the keys of the requests. If there are no answers, a
+    /// server that keeps its call open for them is notified once, and decides how the call ends.
     pub(super) async fn ask(
         &mut self,
         asker: QuestionChannel<'_>,
@@ -117,7 +117,7 @@ impl QuestionRounds {
     }
 }
 
-/// Asks on the stream of the call. Where the server has answered without the client's answers, the questions are cancelled.
+/// Asks on the stream of the call. If the server has answered without the client's answers, the questions are cancelled.
 async fn ask_client(
     channel: &CallChannel,
     ask: &InputRequired,
@@ -184,7 +184,7 @@ async fn ask_client(
     }
 }
 
-/// Gives an elicitation of a URL the id that legacy clients need. The modern era has none.
+/// Gives a URL elicitation the id that legacy clients require. The modern era has none.
 fn identified<'p>(method: &str, params: &'p Value) -> Cow<'p, Value> {
     let needs_id = method == "elicitation/create"
         && params["mode"] == "url"
@@ -216,7 +216,7 @@ fn ended(reason: &str, message: String) -> CallError {
     }
 }
 
-/// Makes the call again with the answers of its caller, until it asks nothing more.
+/// Makes the call again with the answers of its caller, until it has no more questions.
 pub(super) async fn ask_and_resume(
     scope: &RequestScope,
     request: CallRequest<'_>,

@@ -1,5 +1,4 @@
-//! `resources/subscribe` and `resources/unsubscribe`: legacy clients listen for resources one by one, for as long as their
-//! session lasts.
+//! `resources/subscribe` and `resources/unsubscribe`: legacy clients listen for resources one by one, until their session ends.
 
 use super::{McpRequest, RequestScope};
 use crate::{

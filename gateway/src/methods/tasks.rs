@@ -25,9 +25,9 @@ use crate::{
     wire::{ResultWriter, RpcError, RpcMethod, raw},
 };
 
-/// The moment within which a call is answered as if there were no tasks.
+/// The time within which a call is answered as if there were no tasks.
 const AT_ONCE: Duration = Duration::from_millis(250);
-/// How often a caller should look.
+/// How often a caller should poll.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// Returns a task for this call, if it may become one. `channel` gets the messages of the call until then.
@@ -110,9 +110,9 @@ pub(super) async fn run(
     })
 }
 
-/// Returns the end of a task: what its request would have been answered with.
+/// Returns the end of a task: the answer that its request would have received.
 fn stage(task: &CallTask, answer: &McpAnswer) -> TaskStage {
-    // A plugin may use this name for an error of its own, without a cancellation.
+    // A plugin may use this name for its own error, without a cancellation.
     if answer.was_cancelled && task.token().is_cancelled() {
         return TaskStage::Cancelled;
     }
@@ -180,7 +180,7 @@ fn acknowledged(scope: &RequestScope, request: &McpRequest<'_>) -> Result<Vec<u8
     Ok(result.finish())
 }
 
-/// Refuses a request that is about tasks and whose client does not say that it knows them.
+/// Refuses a request about tasks if its client does not declare support for them.
 pub(super) fn check(request: &McpRequest<'_>) -> Result<(), RpcError> {
     match knows_tasks(request.params.meta.client_capabilities.map(RawValue::get)) {
         true => Ok(()),
@@ -205,7 +205,7 @@ fn unknown() -> RpcError {
     ))
 }
 
-/// Returns `true` if another node has to be asked for the task.
+/// Returns `true` if another node must be asked for the task.
 pub(super) fn is_elsewhere(
     scope: &RequestScope,
     request: &McpRequest<'_>,
@@ -214,14 +214,14 @@ pub(super) fn is_elsewhere(
     Ok(place(scope, &named(request)?).is_some())
 }
 
-/// Returns where a task is that another node has.
+/// Returns the place of a task of another node.
 pub(super) fn place(scope: &RequestScope, id: &str) -> Option<TaskPlace> {
     scope.gateway.node_messages()?;
     let tasks = scope.gateway.tasks();
     tasks.elsewhere(&scope.caller, &scope.endpoint, id)
 }
 
-/// Answers a request about a task that another node has: `tasks/get`, `tasks/update` or `tasks/cancel`.
+/// Answers a request about a task of another node: `tasks/get`, `tasks/update` or `tasks/cancel`.
 pub(super) async fn answer_elsewhere(
     call: &McpCall<'_>,
     scope: &RequestScope,
@@ -266,16 +266,16 @@ async fn ask_elsewhere(
     Ok(result.finish())
 }
 
-/// What a look at a task of another node finds.
+/// The result of a look at a task of another node.
 pub(super) enum LookedTask {
     Found(Box<TaskSnapshot>),
-    /// The caller may not see its tool now.
+    /// The caller may currently not see its tool.
     Hidden,
-    /// Its node keeps it no more.
+    /// Its node no longer keeps it.
     Forgotten,
 }
 
-/// Looks at a task that another node has. Whether the caller may see the tool is known here, before anything happens there.
+/// Looks at a task of another node. Whether the caller may see the tool is decided here, before anything happens there.
 pub(super) async fn look_elsewhere(
     scope: &RequestScope,
     place: &TaskPlace,
@@ -290,7 +290,7 @@ pub(super) async fn look_elsewhere(
     })
 }
 
-/// Lets the node that has a task know that its caller is sent how it ended, so that its answer may make room for others.
+/// Notifies the node of a task that its caller is sent the end of the task, so that the answer may make room for others.
 pub(super) fn note_delivered(scope: &RequestScope, place: &TaskPlace, seen: &TaskSnapshot) {
     if let Some(messages) = scope.gateway.node_messages()
         && seen.stage.has_ended()
@@ -304,12 +304,12 @@ pub(super) fn note_delivered(scope: &RequestScope, place: &TaskPlace, seen: &Tas
     }
 }
 
-/// What the node says that has a task.
+/// The answer of the node that has a task.
 enum AskedNode {
     Reported(Box<TaskReport>),
     /// It keeps no such task.
     Forgotten,
-    /// It says nothing any more.
+    /// The node no longer exists.
     Gone,
 }
 
@@ -337,7 +337,7 @@ async fn ask_node(
     }
 }
 
-/// Does what another node asks of a task of this one, and reports to it.
+/// Carries out another node's request about a task of this node, and reports to it.
 pub fn report_task(gateway: &ServingGateway, to: &str, question: u64, request: TaskRequest) {
     let Some(messages) = gateway.node_messages() else {
         return;
@@ -354,7 +354,7 @@ pub fn report_task(gateway: &ServingGateway, to: &str, question: u64, request: T
     messages.send(Some(to), &NodeMessage::TaskReported { question, report });
 }
 
-/// Notifies a client that listens of the task's state, as `tasks/get` would return it. `meta` is JSON.
+/// Writes the notification of the task's state for a listening client, as `tasks/get` would return it. `meta` is JSON.
 pub(super) fn notification(id: &str, seen: &TaskSnapshot, meta: &str) -> Vec<u8> {
     let mut params = ResultWriter::notification("notifications/tasks");
     write_detailed(&mut params, id, seen);

@@ -1,5 +1,5 @@
-//! The order in which sessions make room: a clock's hand over all, and one over those of each agent. Sessions that are found
-//! in use go to its end again.
+//! The order in which sessions make room: the clock algorithm over all sessions, and over those of each agent. Sessions that are
+//! found in use go back to the end.
 
 use std::{
     collections::{BTreeSet, HashMap, VecDeque},
@@ -13,13 +13,13 @@ use super::SessionId;
 /// A tenant, and the name of one of its agents.
 pub(super) type Agent = (Arc<str>, Arc<str>);
 
-/// A session, and when it was put in order.
+/// A session, and when it was queued.
 type QueuedSession = (SessionId, u64);
 
-/// Ended sessions that a queue holds beside as many as live, before it is cleaned.
+/// The ended sessions, in addition to the number of live ones, that a queue may hold before it is cleaned.
 const ENDED_MAX: usize = 16;
 
-/// The sessions in the order of their opening, with those that have ended and were not met since.
+/// The sessions in the order of their opening, including ended ones that have not been reached since.
 #[derive(Default)]
 pub(super) struct SessionOrder {
     all: VecDeque<QueuedSession>,
@@ -70,8 +70,8 @@ impl SessionOrder {
             .map_or(0, |of_agent| of_agent.sessions)
     }
 
-    /// Returns the agent that makes room for a session of `agent` where all are taken: itself if it has its even part, else
-    /// the one that has the most.
+    /// Returns the agent that makes room for a session of `agent` if all places are taken: itself if it has its even share, else
+    /// the one with the most.
     pub(super) fn agent_to_displace(&self, agent: &Agent) -> Option<Agent> {
         let even = (self.sessions / self.agents.len().max(1)).max(1);
         match self.sessions_of(agent) >= even {
@@ -102,7 +102,7 @@ impl SessionOrder {
         }
     }
 
-    /// Forgets ended sessions where they are as many as those that live. It is called with each new session.
+    /// Forgets ended sessions once there are as many as live ones. Called for each new session.
     pub(super) fn forget_ended(&mut self, agent: &Agent, lives: impl Fn(SessionId) -> bool) {
         if self.all.len() > 2 * self.sessions + ENDED_MAX {
             self.all.retain(|(id, _)| lives(*id));

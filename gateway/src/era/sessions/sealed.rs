@@ -1,5 +1,5 @@
-//! The ids of sessions: a random number, and sealed under it what the handshake agreed on. A process that did not open a
-//! session takes it up from its id, if it has the gateway's key: another node, or the same after a restart.
+//! The ids of sessions: a random number, and the result of the handshake, sealed under it. A process that did not open a session
+//! resumes it from its id, if it has the gateway's key: another node, or the same one after a restart.
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 
@@ -20,7 +20,7 @@ const TAG_BYTES: usize = 16;
 /// The characters of an id.
 const ID_CHARACTERS: usize = (NUMBER_BYTES + CONTENT_BYTES + TAG_BYTES).div_ceil(3) * 4;
 
-/// An id as a request names it.
+/// An id in a request.
 pub struct NamedSession {
     pub(super) id: SessionId,
     sealed: [u8; CONTENT_BYTES + TAG_BYTES],
@@ -30,12 +30,12 @@ pub struct NamedSession {
 #[derive(Clone, Copy)]
 pub(super) struct SessionTerms {
     pub(super) version: ProtocolVersion,
-    /// Bits, as the client keeps them.
+    /// Bits, as in the client of the session.
     pub(super) abilities: u8,
 }
 
 impl NamedSession {
-    /// Parses the id of a session from its base64url form. `None` means that no session can have it. The seal is not
+    /// Parses the id of a session from its base64url form. `None` means that no session can have it. The seal has not been
     /// checked yet.
     pub fn parse(text: &str) -> Option<Self> {
         if text.len() != ID_CHARACTERS {
@@ -69,7 +69,7 @@ impl NamedSession {
     }
 }
 
-/// Writes the id of a session that is opened now.
+/// Writes the id of a new session.
 pub(super) fn write(
     cursors: &CursorCipher,
     id: SessionId,
@@ -87,7 +87,7 @@ pub(super) fn write(
     URL_SAFE_NO_PAD.encode([&id.0.to_be_bytes()[..], &sealed].concat())
 }
 
-/// No tool has a space in its name, so no cursor is bound to the same.
+/// No tool has a space in its name, so no cursor is bound to the same text.
 fn bound(caller: &CallerIdentity, endpoint: &CatalogueEndpoint) -> CursorScope {
     let grant = caller.grant.as_ref().map_or("", |grant| grant.id());
     let owner = format!("{} {} {grant}", caller.tenant, caller.agent);
