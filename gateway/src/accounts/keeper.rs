@@ -1,4 +1,4 @@
-//! Gives the tokens of accounts, and renews them: one process at a time, whatever its caller does meanwhile.
+//! Provides the tokens of accounts, and renews them: one process at a time, whatever its caller does meanwhile.
 
 use std::{sync::Arc, time::Duration};
 
@@ -15,7 +15,7 @@ use weir_upstream::{
 use super::{AccountRegistry, owner_name};
 use crate::identity::now_ms;
 
-/// The time for which a process may renew alone. It is longer than the answer of an issuer may take.
+/// The time for which one process alone may renew. It is longer than an issuer may take to answer.
 const RENEWAL_MS: i64 = 12_000;
 /// The pause between two checks whether another process has renewed the token.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
@@ -29,7 +29,7 @@ const RENEW_BEFORE_MS: i64 = 60_000;
 pub(super) struct SealedAccount {
     access: String,
     refresh: Option<String>,
-    /// When it is time for another token, and when this one ends.
+    /// When the token is to be renewed, and when it ends.
     renew_ms: Option<i64>,
     expires_ms: Option<i64>,
     token_url: String,
@@ -39,7 +39,7 @@ pub(super) struct SealedAccount {
     is_secret_posted: bool,
     is_anywhere: bool,
     resource: Option<String>,
-    /// The scopes that it was asked for with.
+    /// The scopes that were requested for it.
     #[serde(default)]
     pub(super) scopes: Vec<String>,
 }
@@ -70,7 +70,7 @@ impl SealedAccount {
         account
     }
 
-    /// Takes the tokens of an answer. Without another token to renew with, the one before stays.
+    /// Takes the tokens of an answer. Without a new refresh token, the previous one is kept.
     fn take(&mut self, tokens: &TokenSet) {
         tokens.access.reveal().clone_into(&mut self.access);
         if let Some(refresh) = &tokens.refresh {
@@ -100,7 +100,7 @@ impl SealedAccount {
         }
     }
 
-    /// Returns the token until the time, unless the server did not take it.
+    /// Returns the token until the time, unless the server refused it.
     fn usable(&self, until_ms: Option<i64>, refused: Option<&SecretText>) -> Option<SecretText> {
         let is_over = until_ms.is_some_and(|until| now_ms() >= until);
         let is_refused = refused.is_some_and(|refused| refused.reveal() == self.access);
@@ -136,7 +136,7 @@ impl AccountKeeper for AccountRegistry {
             }
             let own = self.own.upgrade();
             let own = own.ok_or_else(|| internal("the gateway ends"))?;
-            // The answer of the issuer must be kept, though its caller leaves.
+            // The answer of the issuer must be kept, even if its caller leaves.
             let renewing = tokio::spawn(async move {
                 own.renewed(&server, &owner, account, refused.as_ref())
                     .await
@@ -170,14 +170,14 @@ impl AccountRegistry {
         Ok(row)
     }
 
-    /// Returns the scopes that the account of an owner was asked for with.
+    /// Returns the scopes that were requested for the account of an owner.
     pub(super) async fn scopes(&self, server: &OauthServer, owner: &str) -> Vec<String> {
         let row = self.row(server, owner, None).await;
         let account = row.and_then(|row| self.opened(&row));
         account.map_or_else(|_| Vec::new(), |account| account.scopes)
     }
 
-    /// Takes the address of the server out of accounts that were kept with it: it may hold a secret.
+    /// Removes the address of the server from stored accounts that contain it, since it may hold a secret.
     pub async fn hide_addresses(&self) -> Result<(), StateError> {
         for row in self.state.accounts(None).await? {
             if !row.server.starts_with("http") {
@@ -189,7 +189,7 @@ impl AccountRegistry {
             let closed = opened.map(|account| self.seal.close(&place, &account));
             match closed {
                 Ok(Ok(sealed)) => {
-                    // An account whose tokens another process renews meanwhile is left for the next start.
+                    // An account whose tokens another process is renewing is left for the next start.
                     self.state.rename_server(&row, &server, &sealed).await?;
                 }
                 _ => tracing::warn!(
@@ -208,7 +208,7 @@ impl AccountRegistry {
             .ok_or_else(|| no_account(&row.upstream, "the one that is kept cannot be opened"))
     }
 
-    /// Returns a token that was renewed: by this process, or by another one meanwhile.
+    /// Returns a renewed token: from this process, or from another one meanwhile.
     async fn renewed(
         &self,
         server: &OauthServer,
@@ -278,7 +278,7 @@ impl AccountRegistry {
         if fault.is_client_unknown() {
             let forgotten = self.state.forget_oauth_clients(&row.issuer).await;
             forgotten.map_err(|error| internal(&error.to_string()))?;
-            // The token may be good all the same.
+            // The token may still be valid.
             if let Some(token) = sealed.usable(sealed.expires_ms, refused) {
                 return Ok(token);
             }
@@ -287,12 +287,12 @@ impl AccountRegistry {
                 "its issuer no longer knows the gateway",
             ));
         }
-        // What could not be renewed in time is good until it expires.
+        // A token that could not be renewed in time is valid until it expires.
         let still = sealed.usable(sealed.expires_ms, refused);
         still.ok_or_else(|| without_token(&fault))
     }
 
-    /// Removes an account that is over, unless another process has renewed it.
+    /// Removes an account that has ended, unless another process has renewed it.
     async fn over(&self, row: &AccountRow, cause: &str) -> Result<SecretText, UpstreamFailure> {
         let removed = self
             .state
@@ -320,7 +320,7 @@ impl AccountRegistry {
         renewing.entry(number).or_default().clone()
     }
 
-    /// Has the issuer end the grant, if it supports that. The account ends here in any case.
+    /// Revokes the grant at the issuer, if it supports that. The account ends here in any case.
     pub(super) async fn revoke(&self, row: &AccountRow) {
         let Ok(sealed) = self.opened(row) else { return };
         let Some(url) = &sealed.revocation_url else {
@@ -378,7 +378,7 @@ mod tests {
         SealedAccount::new(&tokens, &endpoint, None, None)
     }
 
-    /// An account that nothing renews is over when it is time to renew it.
+    /// An account that cannot be renewed has ended when it is time to renew it.
     #[test]
     fn a_token_is_renewed_before_it_ends_and_one_that_cannot_be_is_used_until_then() {
         const HOUR: Duration = Duration::from_secs(3_600);

@@ -23,7 +23,7 @@ impl SecretSeal {
         }
     }
 
-    /// Returns a mark of a text that may hold a secret: it tells the text from others, and nothing else.
+    /// Returns a mark of a text that may hold a secret: it distinguishes the text from others, and reveals nothing else.
     pub(super) fn mark(&self, text: &str) -> String {
         format!(
             "hmac:{}",
@@ -52,7 +52,7 @@ impl SecretSeal {
         Ok(sealed)
     }
 
-    /// Opens a value; `None` where it was sealed for another place or with another key, or was altered.
+    /// Opens a value; `None` if it was sealed for another place or with another key, or was altered.
     pub(super) fn open<T: DeserializeOwned>(&self, place: &[&str], sealed: &[u8]) -> Option<T> {
         let (nonce, text) = sealed.split_at_checked(NONCE_BYTES)?;
         let payload = Payload {
@@ -65,7 +65,7 @@ impl SecretSeal {
     }
 }
 
-/// Returns a digest of texts that no other texts have.
+/// Returns a digest that is unique to these texts.
 pub(super) fn digest(parts: &[&str]) -> [u8; 32] {
     let mut digest = Sha256::new();
     for part in parts {

@@ -1,4 +1,4 @@
-//! Connects an account: the link that a caller gets, the person's sign-in, and the tokens that come of it.
+//! Connects an account: the link that a caller gets, the person's sign-in, and the resulting tokens.
 
 use serde::{Deserialize, Serialize};
 use subtle::ConstantTimeEq as _;
@@ -16,26 +16,26 @@ use super::{
 };
 use crate::identity::now_ms;
 
-/// A link and a sign-in last so long.
+/// The life of a link and of a sign-in.
 const LINK_MS: i64 = 10 * 60 * 1000;
-/// The name by which issuers show the gateway to people.
+/// The name under which issuers show the gateway to people.
 const CLIENT_NAME: &str = "Weir";
-/// The scope with which issuers of OpenID Connect give a token to renew with.
+/// The scope for which issuers of OpenID Connect give a refresh token.
 const OFFLINE: &str = "offline_access";
 
 /// The address to which a sign-in returns, and the identity of the gateway there.
 #[derive(Clone, Copy, Debug)]
 pub struct SignInPlan<'p> {
     pub redirect: &'p str,
-    /// The URL of the document that describes the gateway, where it serves one.
+    /// The URL of the document that describes the gateway, if it serves one.
     pub document: Option<&'p str>,
-    /// The client that is registered is kept for later sign-ins.
+    /// Whether a registered client is kept for later sign-ins.
     pub is_kept: bool,
-    /// Scopes to ask for beside those of the server.
+    /// Scopes to request in addition to those of the server.
     pub scopes: &'p [String],
 }
 
-/// A sign-in that has begun, with all that ends it. It is kept sealed.
+/// A sign-in that has begun, with everything that its end requires. It is kept sealed.
 #[derive(Serialize, Deserialize)]
 pub struct AccountSignIn {
     verifier: String,
@@ -52,21 +52,21 @@ pub struct AccountSignIn {
     server: String,
     #[serde(default)]
     scopes: Vec<String>,
-    /// The hash of what the browser has to show that began it.
+    /// The hash of the secret that the browser which began it must show.
     browser: [u8; 32],
 }
 
-/// A sign-in as its browser is sent away.
+/// A sign-in whose browser is about to be redirected.
 pub struct BegunConnection {
-    /// Where the browser is sent.
+    /// The URL to which the browser is redirected.
     pub url: String,
-    /// What the answer has to repeat.
+    /// The state that the answer must repeat.
     pub state: SecretText,
 }
 
 impl AccountRegistry {
     /// Returns a link by which a person connects the account of an owner. It opens once. `scopes` are those that a call needs:
-    /// they are asked for beside those that the account has.
+    /// they are requested in addition to those of the account.
     pub async fn link(
         &self,
         base: &str,
@@ -76,7 +76,7 @@ impl AccountRegistry {
         scopes: &[String],
     ) -> Result<String, ConnectFault> {
         let ticket = random()?;
-        // Scopes that were granted before are requested again.
+        // Previously granted scopes are requested again.
         let mut all = self.scopes(server, &owner_name(owner)).await;
         add_scopes(&mut all, scopes);
         let sealed = match all.is_empty() {
@@ -107,7 +107,7 @@ impl AccountRegistry {
         found.ok_or(ConnectFault::Over)
     }
 
-    /// Uses a link up: the browser that shows `browser` later is sent to the issuer.
+    /// Uses up a link: the browser that will later show `browser` is sent to the issuer.
     pub async fn open_link(
         &self,
         base: &str,
@@ -147,7 +147,7 @@ impl AccountRegistry {
         taken.then_some(begun).ok_or(ConnectFault::Over)
     }
 
-    /// Ends a sign-in with what the browser came back with. Returns the owner as people name it.
+    /// Ends a sign-in with the query that the browser returned with. Returns the owner in the form shown to people.
     pub async fn close_link(
         &self,
         server: &OauthServer,
@@ -169,7 +169,7 @@ impl AccountRegistry {
         if !bool::from(is_same) || pending.server != server.url {
             return Err(ConnectFault::Over);
         }
-        // A code is good once, so the sign-in is too.
+        // A code is valid once, so the sign-in is too.
         if !self.state.take_connect_link(&hash, None, now_ms()).await? {
             return Err(ConnectFault::Over);
         }
@@ -247,8 +247,7 @@ impl AccountRegistry {
         Ok((begun, pending))
     }
 
-    /// Returns the gateway as a client of an issuer: by the URL of its document where the issuer takes that, registered
-    /// otherwise.
+    /// Returns the gateway as a client of an issuer: by the URL of its document if the issuer accepts that, otherwise registered.
     async fn client(
         &self,
         found: &ServerIssuer,
@@ -284,7 +283,7 @@ impl AccountRegistry {
         Ok(client)
     }
 
-    /// Returns the client that is kept for an issuer and a way back.
+    /// Returns the stored client for an issuer and a redirect URI.
     async fn registered(
         &self,
         place: &[&str; 3],
@@ -367,7 +366,7 @@ impl AccountRegistry {
     }
 }
 
-/// Adds the scopes that are not there yet.
+/// Adds the scopes that are missing.
 fn add_scopes(scopes: &mut Vec<String>, more: &[String]) {
     for scope in more {
         if !scopes.contains(scope) {

@@ -23,7 +23,7 @@ pub fn open_bucket(config: &GatewayConfig) -> anyhow::Result<Option<CopyBucket>>
     Ok(Some(bucket))
 }
 
-/// Copies the trail as long as the process serves.
+/// Copies the trail while the process serves.
 pub(super) async fn copy_trail(gateway: Arc<ServingGateway>, bucket: CopyBucket) {
     let status = Arc::new(CopyStatus::default());
     gateway.audit().share_copies(status.clone());
@@ -36,7 +36,7 @@ pub(super) async fn copy_trail(gateway: Arc<ServingGateway>, bucket: CopyBucket)
 /// The bound on the last copy, while the process ends.
 const REST_MAX: Duration = Duration::from_secs(10);
 
-/// Copies what was recorded since the last copy: by this process first, and then by others that use the folder.
+/// Copies what was recorded since the last copy: first by this process, and then by others that use the folder.
 pub(super) async fn copy_rest(gateway: &ServingGateway) {
     let config = gateway.config();
     if let Ok(Some(bucket)) = open_bucket(&config) {

@@ -9,11 +9,11 @@ use weir_state::{GatewayState, NewNode};
 
 use crate::{config::GatewayConfig, serving::ServingGateway};
 
-/// The time for which a lease lasts, less a margin for the clocks of two machines.
+/// The duration of a lease, minus a margin for the clocks of two machines.
 const LEASE: Duration = Duration::from_millis(4_500);
 const LOOK_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Returns what others see of this process.
+/// Returns what other nodes see of this process.
 pub(super) fn describe(config: &GatewayConfig) -> anyhow::Result<NewNode> {
     let mut id = [0; 8];
     getrandom::fill(&mut id)?;
@@ -35,8 +35,7 @@ pub(super) fn machine_name() -> String {
     name.trim().to_owned()
 }
 
-/// Refuses agents while the database was not reached for longer than is allowed: it cannot be known then which keys were
-/// revoked.
+/// Refuses agents if the database could not be reached for longer than allowed: it is then unknown which keys were revoked.
 pub(super) async fn refuse_when_stale(gateway: Arc<ServingGateway>, state: Arc<GatewayState>) {
     loop {
         let longest = LEASE + gateway.config().state.stale_max();
@@ -53,10 +52,10 @@ pub(super) async fn refuse_when_stale(gateway: Arc<ServingGateway>, state: Arc<G
     }
 }
 
-/// The time between two looks at how many nodes there are.
+/// The time between two checks of the number of nodes.
 const COUNT_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Counts rates together with the other nodes, if the configuration has it so.
+/// Counts rates together with the other nodes, if this is configured.
 pub(super) async fn share_rates(
     gateway: &Arc<ServingGateway>,
     state: &Arc<GatewayState>,
@@ -80,7 +79,7 @@ pub(super) async fn share_rates(
     Ok(())
 }
 
-/// Says how many nodes share the rates. Where the database is away, there are as many as there were.
+/// Sets how many nodes share the rates. If the database is unavailable, the number does not change.
 async fn count_nodes(ledger: &SharedLedger, state: &GatewayState) {
     let live = match state.nodes().await {
         Ok(nodes) => Some(nodes.iter().filter(|node| node.is_live()).count()),

@@ -1,5 +1,5 @@
-//! Says what a person enters at a client that its vendor hosts. Such a client takes no file and no key: its user adds a URL, and
-//! signs in at an issuer.
+//! Describes what a person enters at a client that its vendor hosts. Such a client accepts neither a file nor a key: its user
+//! adds a URL, and signs in at an issuer.
 
 /// A client that its vendor hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -8,7 +8,7 @@ pub enum HostedClient {
     Claude,
 }
 
-/// The server that a hosted client is to reach.
+/// The server that a hosted client must reach.
 pub struct HostedServer<'a> {
     pub url: &'a str,
     /// The issuers at which people sign in.
@@ -26,7 +26,7 @@ impl HostedClient {
         }
     }
 
-    /// Returns what is missing before the client can connect; `None` if nothing is, as far as one can see.
+    /// Returns what is missing before the client can connect; `None` if nothing is known to be missing.
     pub fn lacking(self, server: &HostedServer<'_>) -> Option<String> {
         let name = self.name();
         if !server.url.starts_with("https://") {
@@ -42,7 +42,7 @@ impl HostedClient {
         })
     }
 
-    /// Returns what a person does there, step by step.
+    /// Returns the steps for a person at the client.
     pub fn steps(self, server: &HostedServer<'_>) -> Vec<String> {
         let url = server.url;
         let place = match self {

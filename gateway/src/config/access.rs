@@ -1,4 +1,4 @@
-//! Reads the names of hosts and origins that may speak to a listener: `[http] hosts`, `origins` and `public_url`, and
+//! Reads the names of hosts and origins that may call a listener: `[http] hosts`, `origins` and `public_url`, and
 //! `[admin] hosts`.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -11,7 +11,7 @@ use super::{GatewayConfig, HttpConfig};
 pub struct AccessRules<'c> {
     /// The section of the configuration that has them.
     section: &'static str,
-    /// What an operator writes there so that pages of an origin may call.
+    /// The hint on what to write there so that pages of an origin may call.
     origins_hint: &'static str,
     hosts: &'c [String],
     origins: &'c [String],
@@ -24,7 +24,7 @@ impl AccessRules<'_> {
         Self::http(&config.http)
     }
 
-    /// Returns the rules of the admin listener. Pages call it that it serves itself, and no other ones.
+    /// Returns the rules of the admin listener. Only pages that it serves itself may call it.
     pub fn admin(config: &GatewayConfig) -> AccessRules<'_> {
         AccessRules {
             section: "admin",
@@ -45,7 +45,7 @@ impl AccessRules<'_> {
         }
     }
 
-    /// Returns what cannot be read: the place in the section, what is wrong, and what to write.
+    /// Returns the problems: the place in the section, the fault, and the correction.
     pub fn problems(&self) -> Vec<(String, &'static str, &'static str)> {
         let mut problems = Vec::new();
         let is_host: fn(&str) -> bool = |host| HostAuthority::parse(host).is_some();
@@ -85,7 +85,7 @@ impl AccessRules<'_> {
         self.section
     }
 
-    /// Returns what an operator writes there so that pages of an origin may call.
+    /// Returns the hint on what to write there so that pages of an origin may call.
     pub(crate) fn origins_hint(&self) -> &'static str {
         self.origins_hint
     }
@@ -126,13 +126,13 @@ fn parse_names<T>(
     parsed.collect()
 }
 
-/// The names that a listener serves beside its own.
+/// The names that a listener serves in addition to its own.
 pub(crate) struct AllowedNames {
     pub hosts: Vec<HostAuthority>,
     pub origins: Vec<BrowserOrigin>,
 }
 
-/// A host with the port that it is meant on.
+/// A host with its port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct HostAuthority {
     pub host: AuthorityHost,
@@ -159,8 +159,8 @@ pub(crate) enum BrowserOrigin {
 }
 
 impl HostAuthority {
-    /// Parses `name`, `name:port`, `address` or `[v6]:port`. Nothing else is taken: no user, no path, no zone, no
-    /// shortened addresses.
+    /// Parses `name`, `name:port`, `address` or `[v6]:port`. Nothing else is accepted: no user, no path, no zone, no shortened
+    /// addresses.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let (host, rest) = match text.strip_prefix('[') {
             Some(rest) => {
@@ -244,7 +244,7 @@ fn public(url: &str) -> Option<(HostAuthority, BrowserOrigin)> {
     let authority = rest.split('/').next()?;
     let origin = BrowserOrigin::parse(&format!("{scheme}://{authority}"))?;
     matches!(origin, BrowserOrigin::Web { .. }).then_some(())?;
-    // The proxy in front may pass on its own port or none.
+    // The proxy in front may pass on its own port, or none.
     Some((
         HostAuthority {
             port: None,

@@ -11,9 +11,9 @@ use rustix::fs::Access;
 use super::GatewayConfig;
 
 impl GatewayConfig {
-    /// Returns the folder of compiled plugins. By default gateways of one user share a folder, so that each build is compiled
-    /// once. A gateway that starts the processes of other servers has its own: code in the folder is run, and such a process
-    /// could write to that of the user.
+    /// Returns the folder of compiled plugins. By default, the gateways of one user share a folder, so that each build is
+    /// compiled once. A gateway that starts processes of other servers has its own: code in the folder is run, and such a process
+    /// could write to the folder of the user.
     pub fn compiled_folder(&self) -> PathBuf {
         if let Some(configured) = &self.folders.cache {
             return configured.clone();
@@ -27,8 +27,8 @@ impl GatewayConfig {
     }
 }
 
-/// Returns the folder of compiled plugins in the user's cache; `None` where another user could put something there, and where it
-/// cannot be written.
+/// Returns the folder of compiled plugins in the user's cache; `None` if another user could write to it, or if it cannot be
+/// written.
 pub(super) fn folder_of_user() -> Option<PathBuf> {
     let cache = env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
     let home = || Some(PathBuf::from(env::var_os("HOME")?).join(".cache"));
@@ -36,7 +36,7 @@ pub(super) fn folder_of_user() -> Option<PathBuf> {
 }
 
 fn folder_in(cache: &Path) -> Option<PathBuf> {
-    // A user without a home gets none.
+    // A user without a home has no such folder.
     if !cache.is_absolute() || !cache.parent()?.is_dir() {
         return None;
     }

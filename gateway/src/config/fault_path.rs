@@ -1,4 +1,4 @@
-//! Finds the value of a configuration that an error of the TOML reader is about.
+//! Finds the value of a configuration to which an error of the TOML reader applies.
 
 use serde::de::DeserializeOwned;
 use toml::Value;
@@ -8,7 +8,7 @@ pub(super) fn first_line(error: &toml::de::Error) -> &str {
     error.message().lines().next().unwrap_or_default()
 }
 
-/// Returns the way to the value that an error is about: the one without which there would be another error, or none.
+/// Returns the path of the value that an error concerns: the one without which there would be a different error, or none.
 pub(super) fn at_fault<T: DeserializeOwned>(value: &Value, error: &toml::de::Error) -> Vec<String> {
     let mut path: Vec<String> = Vec::new();
     loop {
@@ -23,7 +23,7 @@ pub(super) fn at_fault<T: DeserializeOwned>(value: &Value, error: &toml::de::Err
             match without(value, &path)?.try_into::<T>() {
                 Ok(_) => Some(0),
                 Err(other) if first_line(&other) == first_line(error) => None,
-                // A key that must be there is at fault only where no other is; last what says which keys there are.
+                // A missing key is at fault only if no other is; the value that lists which keys exist comes last.
                 Err(other) if first_line(&other).starts_with("missing field ") => {
                     Some(1 + u8::from(key == "kind"))
                 }
@@ -39,7 +39,7 @@ pub(super) fn at_fault<T: DeserializeOwned>(value: &Value, error: &toml::de::Err
     }
 }
 
-/// Returns what a table has under a key, or a list at an index.
+/// Returns the value of a table under a key, or of a list at an index.
 fn part<'v>(value: &'v Value, key: &str) -> Option<&'v Value> {
     match value {
         Value::Array(items) => items.get(key.parse::<usize>().ok()?),
@@ -47,7 +47,7 @@ fn part<'v>(value: &'v Value, key: &str) -> Option<&'v Value> {
     }
 }
 
-/// Returns the value without the part at `path`; `None` if there is nothing to take out.
+/// Returns the value without the part at `path`; `None` if there is nothing to remove.
 pub(super) fn without(value: &Value, path: &[String]) -> Option<Value> {
     let (last, within) = path.split_last()?;
     let mut value = value.clone();

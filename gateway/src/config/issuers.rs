@@ -12,7 +12,7 @@ pub const EVERY_CONTRACT: &str = "*";
 
 const ISSUERS_MAX: usize = 16;
 const GRANTS_MAX: usize = 256;
-/// Entries in one list.
+/// The most entries in one list.
 const LIST_MAX: usize = 1000;
 const TEXT_MAX: usize = 1024;
 
@@ -20,12 +20,12 @@ const TEXT_MAX: usize = 1024;
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct IssuerConfig {
-    /// The `iss` of its tokens, exactly as it writes it: an `https` URL, or one of this machine.
+    /// The `iss` of its tokens, exactly as it writes it: an `https` URL, or a URL of this machine.
     pub issuer: String,
-    /// Where its public keys are: a URL, or `file:PATH`. By default its metadata names the place.
+    /// Where its public keys are: a URL, or `file:PATH`. By default, the URL in its metadata.
     #[serde(default)]
     pub jwks: Option<String>,
-    /// Further audiences (`aud`) to accept at every endpoint, beside the endpoint's own URL.
+    /// Further audiences (`aud`) to accept at every endpoint, in addition to the endpoint's own URL.
     #[serde(default)]
     pub audiences: Vec<String>,
     /// The claim that names the agent.
@@ -34,7 +34,7 @@ pub struct IssuerConfig {
     /// The claim that names the tenant; by default each agent is its own.
     #[serde(default)]
     pub tenant_claim: Option<String>,
-    /// The claim that names the groups which policies know the caller by: one, or a list.
+    /// The claim that names the caller's groups for policies: one, or a list.
     #[serde(default)]
     pub groups_claim: Option<String>,
     /// The grants of tokens. A caller that no grant matches sees nothing.
@@ -46,9 +46,9 @@ pub struct IssuerConfig {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct ClaimGrant {
-    /// The name of the claim, or the way to one inside others: `realm_access.roles`.
+    /// The name of the claim, or the path of a nested one: `realm_access.roles`.
     pub claim: String,
-    /// The value that it has, or that its list contains.
+    /// The value that it must have, or that its list must contain.
     pub has: String,
     /// Whole contracts, by name; `*` means every contract.
     #[serde(default)]
@@ -59,7 +59,7 @@ pub struct ClaimGrant {
 }
 
 impl IssuerConfig {
-    /// Returns an issuer of whose keys alone is made use, at the place that its metadata names.
+    /// Returns an issuer of which only the keys are used, at the URL in its metadata.
     pub fn of_metadata(issuer: &str) -> Self {
         Self {
             issuer: issuer.to_owned(),
@@ -191,7 +191,7 @@ impl ClaimGrant {
     }
 }
 
-/// Returns `true` for a URL that may be fetched: by https, or on this machine, so that no third party can change the answer.
+/// Returns `true` for a URL that may be fetched: with https, or on this machine, so that no third party can change the answer.
 pub fn is_address(text: &str) -> bool {
     let Ok(url) = url::Url::parse(text) else {
         return false;

@@ -1,4 +1,4 @@
-//! The files that are kept from the processes of other servers.
+//! The files to which the processes of other servers have no access.
 
 use weir_upstream::KeptFiles;
 
@@ -38,7 +38,7 @@ impl GatewayConfig {
         } = &self.folders;
         let policies = self.policy.folder.clone();
         let mut read_only = vec![contracts.clone(), plugins.clone(), policies];
-        // Gateways of this user run the code there, and this one too if it had no processes of servers at its start.
+        // Gateways of this user run the code there, and so does this one if it had no processes of servers at its start.
         read_only.extend(cache.clone().or_else(super::compiled::folder_of_user));
         let overlays = self.upstreams.values().filter_map(|it| it.overlay.as_ref());
         read_only.extend(overlays.map(|overlay| base.join(overlay)));

@@ -1,19 +1,19 @@
-//! The place in which the rates of several nodes are counted.
+//! The place where the rates of several nodes are counted.
 
 use serde::{Deserialize, Serialize, Serializer};
 use weir_ledger::{LedgerEngine, PostgresqlLedger, ValkeyLedger};
 
 use super::GatewayConfig;
 
-/// The value of `[limits] ledger`. It shows no URL, which may hold a password.
+/// The value of `[limits] ledger`. URLs are not shown, since they may hold a password.
 #[derive(Clone, PartialEq, Eq, Deserialize)]
 #[serde(from = "String")]
 pub enum LedgerPlace {
-    /// Each node counts by itself.
+    /// Each node counts on its own.
     Local,
     /// In the database with the state.
     Postgresql,
-    /// The URL of Valkey or Redis, with references where its secrets are.
+    /// The URL of Valkey or Redis, with references in place of its secrets.
     Valkey(String),
 }
 
@@ -36,7 +36,7 @@ impl LedgerPlace {
         }
     }
 
-    /// Returns the URL as it is written.
+    /// Returns the URL as written.
     pub(super) fn url(&self) -> Option<&String> {
         match self {
             Self::Valkey(url) => Some(url),
@@ -58,7 +58,7 @@ impl std::fmt::Debug for LedgerPlace {
 }
 
 impl GatewayConfig {
-    /// Returns where this process counts together with others; `None` where it counts by itself.
+    /// Returns where this process counts together with others; `None` if it counts on its own.
     pub fn open_ledger(&self) -> anyhow::Result<Option<LedgerEngine>> {
         let Some(address) = self.state_address()? else {
             return Ok(None);

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use toml::de::{DeTable, DeValue};
 use weir_contracts::FileProblem;
 
-/// The name of a configuration that no file has.
+/// The name of a configuration without a file.
 pub const DEFAULTS: &str = "(defaults)";
 
-/// The lines of a configuration file on which its keys are.
+/// The lines of the keys of a configuration file.
 #[derive(Clone, Debug, Default)]
 pub struct ConfigLines {
     file: String,
@@ -66,7 +66,7 @@ impl ConfigLines {
         self.lines.contains_key(place)
     }
 
-    /// Returns a problem of the file at a place in it, or at the nearest one around it that exists.
+    /// Returns a problem of the file at a place in it, or at the nearest enclosing place that exists.
     pub fn problem(&self, place: impl Into<String>, message: impl Into<String>) -> FileProblem {
         let place = place.into();
         let mut around = place.as_str();

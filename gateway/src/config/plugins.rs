@@ -45,7 +45,7 @@ pub(super) fn check(
     problems
 }
 
-/// Checks native plugins. Native code is not run because it lies somewhere: the configuration says which.
+/// Checks native plugins. Native code does not run because of where it lies: the configuration names it.
 fn native(settings: &PluginConfig) -> Vec<(&'static str, &'static str, String)> {
     let mut problems = Vec::new();
     if settings.in_process == Some(true) {

@@ -34,7 +34,7 @@ const SECTIONS: [&str; 17] = [
     "trust",
     "views",
 ];
-/// Names or patterns in one list of a view.
+/// The most names or patterns in one list of a view.
 const VIEW_NAMES_MAX: usize = 1000;
 const PATTERN_MAX: usize = 200;
 /// Numbers that may not be 0.
@@ -52,7 +52,7 @@ const AT_LEAST_ONE: [&str; 12] = [
     "/limits/instances_max",
     "/limits/timeout_ms",
 ];
-/// A section has fewer keys than this; it bounds the search for further problems.
+/// Every section has fewer keys than this; it bounds the search for further problems.
 const PROBLEMS_MAX: usize = 32;
 
 /// Reads a configuration file. Relative paths in it start at its folder. `Err` has every problem that was found.
@@ -68,7 +68,7 @@ pub fn load(path: &Path) -> Result<GatewayConfig, Vec<FileProblem>> {
     read(&file, &text, folder.unwrap_or(Path::new(".")))
 }
 
-/// Reads a configuration. `base` is the folder that relative paths start from.
+/// Reads a configuration. `base` is the folder from which relative paths start.
 pub fn read(file: &str, text: &str, base: &Path) -> Result<GatewayConfig, Vec<FileProblem>> {
     let table = toml::from_str::<Table>(text);
     let mut table = table.map_err(|error| vec![syntax(file, text, &error)])?;
@@ -122,7 +122,7 @@ pub fn read(file: &str, text: &str, base: &Path) -> Result<GatewayConfig, Vec<Fi
     }
 }
 
-/// Checks the rules for a whole configuration, for one that flags have changed.
+/// Checks the rules for a whole configuration, for example after flags have changed it.
 pub fn check(config: &GatewayConfig) -> Result<(), Vec<FileProblem>> {
     let mut reader = ConfigReader {
         places: config.places.clone(),
@@ -179,7 +179,7 @@ impl ConfigReader {
                     let alone = Value::Table(Table::from_iter([(key.clone(), value)]));
                     let mut path = at_fault::<T>(&alone, &error);
                     if value_fault(place, &error).missing.is_some() {
-                        // What is not there has no place: the element of a list or the section around it has.
+                        // A missing key has no place: the list element or the section around it has one.
                         let is_index = |key: &String| key.parse::<usize>().is_ok();
                         path.truncate(path.iter().rposition(is_index).unwrap_or(0) + 1);
                     }
@@ -216,7 +216,7 @@ impl ConfigReader {
         read
     }
 
-    /// Reads one entry with required keys: faulty parts are taken out piece by piece, so that each is reported.
+    /// Reads one entry with required keys: faulty parts are removed one by one, so that each is reported.
     fn entry<T: DeserializeOwned>(&mut self, mut value: Value, place: &str) -> Option<T> {
         let mut taken: Vec<String> = Vec::new();
         while taken.len() < PROBLEMS_MAX {
@@ -317,7 +317,7 @@ impl ConfigReader {
                 .keys()
                 .filter(|name| !config.connections.contains_key(*name))
             {
-                // A connection that exists and is wrong has been reported already.
+                // A connection that exists but is wrong has already been reported.
                 let wrong = format!("/connections/{connection}");
                 let is_about_it =
                     |problem: &FileProblem| problem.place.split('/').take(3).eq(wrong.split('/'));
@@ -393,7 +393,7 @@ impl ConfigReader {
         }
     }
 
-    /// Checks views. The name of a view is also a path segment, as a contract's is.
+    /// Checks views. The name of a view is also a path segment, like that of a contract.
     fn views(&mut self, config: &GatewayConfig) {
         for (view, settings) in &config.views {
             let place = format!("/views/{view}");
@@ -531,7 +531,7 @@ mod tests {
         );
     }
 
-    /// Checks each problem by its line, in words that need no Rust.
+    /// Checks each problem by its line. Messages must not require knowledge of Rust.
     #[test]
     fn problems_are_told_in_the_words_of_who_writes_the_file() {
         let text = r#"[http]
@@ -609,7 +609,7 @@ weir.toml:28 at /plugins/sql/grants/db: must be \"read\", \"write\" or \"stateme
         assert_eq!(messages.join("\n"), expected);
     }
 
-    /// A hint that is followed mends the file: it names the unit, the nearest word, or nothing.
+    /// Following a hint corrects the file: it names the unit, the nearest word, or nothing.
     #[test]
     fn a_hint_repairs_what_it_is_about() {
         let hint = |text: &str| {

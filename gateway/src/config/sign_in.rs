@@ -14,22 +14,22 @@ const LIST_MAX: usize = 100;
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct AdminOidc {
-    /// The issuer, exactly as its ID tokens write `iss`: an `https` URL, or one of this machine.
+    /// The issuer, exactly as its ID tokens write `iss`: an `https` URL, or a URL of this machine.
     pub issuer: String,
-    /// The client that the console is there.
+    /// The id of the console as a client of the issuer.
     pub client_id: String,
-    /// The secret of that client, `env:NAME` or `file:path`; none where it is a public client.
+    /// The secret of that client, `env:NAME` or `file:path`; none for a public client.
     #[serde(default)]
     pub client_secret: Option<String>,
-    /// The scopes that are asked for.
+    /// The requested scopes.
     #[serde(default = "usual_scopes")]
     pub scopes: Vec<String>,
     /// The claim that names a person in the trail. People with the same value are one admin.
     #[serde(default = "subject_claim")]
     pub name_claim: String,
-    /// The claim that says the role, or the way to one inside others: `realm_access.roles`.
+    /// The claim with the role, or the path of a nested one: `realm_access.roles`.
     pub role_claim: String,
-    /// The role of each value of that claim. A person may what each of theirs may; one without any is refused.
+    /// The role for each value of that claim. A person has all matching roles; one without any is refused.
     pub roles: BTreeMap<String, Role>,
 }
 

@@ -11,11 +11,11 @@ use super::{AuditReplication, GatewayConfig};
 #[derive(Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct StateStore {
-    /// The database: `postgresql://…`, whose password may be a reference (`${env:NAME}`, `${file:path}`). Without it the state
+    /// The database: `postgresql://…`, whose password may be a reference (`${env:NAME}`, `${file:path}`). Without it, the state
     /// is a file in the state folder.
     #[serde(skip_serializing)]
     pub url: Option<String>,
-    /// The time for which agents are served with the last known state while the database cannot be reached.
+    /// How long agents are served with the last known state while the database cannot be reached.
     pub stale_max_s: u32,
 }
 
@@ -29,7 +29,7 @@ impl Default for StateStore {
 }
 
 impl StateStore {
-    /// Returns the time without the state after which nothing is served to agents.
+    /// Returns the time without the state after which agents are no longer served.
     pub fn stale_max(&self) -> Duration {
         Duration::from_secs(self.stale_max_s.into())
     }
@@ -46,7 +46,7 @@ impl std::fmt::Debug for StateStore {
 }
 
 impl GatewayConfig {
-    /// Returns the address of the database with the state, with its secrets filled in; `None` where the state is a file.
+    /// Returns the address of the database with the state, with its secrets filled in; `None` if the state is a file.
     pub fn state_address(&self) -> Result<Option<ServerAddress>, StateError> {
         let Some(url) = &self.state.url else {
             return Ok(None);
@@ -60,7 +60,7 @@ impl GatewayConfig {
         })
     }
 
-    /// Opens the state, or makes it.
+    /// Opens the state, or creates it.
     pub async fn open_state(&self) -> Result<GatewayState, StateError> {
         match self.state_address()? {
             Some(address) => GatewayState::connect(&address, &self.folders.state).await,
@@ -68,8 +68,7 @@ impl GatewayConfig {
         }
     }
 
-    /// Opens the state for a process that serves: without the database from the copy that this machine has of it, if that is young
-    /// enough.
+    /// Opens the state for a process that serves: without the database, from this machine's copy of it, if that is recent enough.
     pub async fn open_state_to_serve(&self) -> Result<GatewayState, StateError> {
         let folder = &self.folders.state;
         match self.state_address()? {
@@ -80,7 +79,7 @@ impl GatewayConfig {
         }
     }
 
-    /// Opens a state that is there, and changes nothing in it.
+    /// Opens an existing state without changing it.
     pub async fn open_state_to_read(&self) -> Result<GatewayState, StateError> {
         match self.state_address()? {
             Some(address) => GatewayState::connect_to_read(&address, &self.folders.state).await,
@@ -154,7 +153,7 @@ mod tests {
         assert!(!problems[0].to_string().contains("hunter2"));
     }
 
-    /// A promise about writes that nothing would keep is refused.
+    /// A setting that promises something about writes is refused if it would have no effect.
     #[test]
     fn records_are_replicated_by_a_shared_state_alone() {
         let read = |text: &str| config::read("weir.toml", text, Path::new("."));

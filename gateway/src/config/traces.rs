@@ -1,4 +1,4 @@
-//! `[traces]`: where spans of calls go, and of which calls.
+//! `[traces]`: where spans are sent, and for which calls.
 
 use std::collections::BTreeMap;
 
@@ -11,11 +11,11 @@ use super::AgentRate;
 #[derive(Clone, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TraceConfig {
-    /// The collector that takes OTLP over HTTP; `/v1/traces` is added where it is missing.
+    /// The collector that takes OTLP over HTTP; `/v1/traces` is added if it is missing.
     pub endpoint: Option<String>,
-    /// The part of the calls that is traced where the caller's trace does not decide: 0 to 1; all by default.
+    /// The share of calls that are traced if the caller's trace does not decide: 0 to 1; all by default.
     pub ratio: Option<f64>,
-    /// How often callers may decide that their calls are traced; `off` keeps them from deciding at all.
+    /// How often callers may decide that their calls are traced; with `off`, they never decide.
     pub caller_rate: AgentRate,
     /// Headers for the collector, with secrets as `env:NAME` or `file:path`.
     #[serde(skip_serializing)]
@@ -44,7 +44,7 @@ impl std::fmt::Debug for TraceConfig {
     }
 }
 
-/// Returns `true` for a URL that spans may be posted to: the operator named it, so that any host may be meant.
+/// Returns `true` for a URL to which spans may be posted: the operator wrote it, so any host is permitted.
 pub fn is_collector(url: &str) -> bool {
     Url::parse(url).is_ok_and(|url| {
         matches!(url.scheme(), "http" | "https")

@@ -1,9 +1,8 @@
-//! Turns the errors of deserialisation into words for the author of `weir.toml`. A value may be a secret and is never
-//! repeated.
+//! Turns deserialisation errors into messages for the author of `weir.toml`. A value may be a secret and is never repeated.
 
 use weir_contracts::name;
 
-/// The fault of one key's value, and what to do.
+/// The fault in one key's value, and what to do.
 pub(super) struct KeyFault {
     pub(super) message: String,
     pub(super) hint: String,
@@ -12,7 +11,7 @@ pub(super) struct KeyFault {
     pub(super) missing: Option<String>,
 }
 
-/// Reads a message about the value of `key`. `least` is the smallest whole number that it takes.
+/// Reads a message about the value of `key`. `least` is the smallest whole number that it accepts.
 pub(super) fn parse_fault(error: &str, key: &str, least: u64) -> KeyFault {
     let plain = |message: String, hint: String| KeyFault {
         message,
@@ -101,7 +100,7 @@ fn most(expected: &str) -> Option<u64> {
         "u8" => Some(u64::from(u8::MAX)),
         "u16" => Some(u64::from(u16::MAX)),
         "u32" => Some(u64::from(u32::MAX)),
-        // The largest number TOML has.
+        // The largest number that TOML has.
         "usize" | "u64" | "i64" => Some(i64::MAX.unsigned_abs()),
         _ => None,
     }

@@ -1,8 +1,8 @@
-//! Bounds the bytes that clients make the gateway hold: bodies that are being read, and answers that are not taken yet. There is a
-//! bound on all of them and a smaller one on those of each agent.
+//! Bounds the bytes that clients make the gateway hold: bodies that are being read, and answers that clients have not read yet.
+//! There is one bound on all bytes and a smaller one on those of each agent.
 //!
-//! A body that would exceed a bound is refused. An answer that exceeds it is kept, since its call is over and may have
-//! changed something: the oldest untaken answer gives way instead, of the agent itself, or of the one that has the most.
+//! A body that would exceed a bound is refused. An answer that exceeds it is kept, since its call has ended and may have changed
+//! something: the oldest unread answer gives way instead, either of the agent itself, or of the one with the most.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -16,11 +16,11 @@ use parking_lot::Mutex;
 use super::Agent;
 use crate::memory;
 
-/// The bytes of a body or of a piece of an answer up to which it is not counted. So much of each connection is small beside
-/// what the connection itself takes.
+/// The size up to which a body, or a piece of an answer, is not counted. For each connection, this is little compared with the
+/// memory of the connection itself.
 pub const UNCOUNTED_MAX_BYTES: usize = 64 << 10;
 
-/// The bytes that are counted now, and their bounds.
+/// The currently counted bytes, and their bounds.
 #[derive(Default)]
 pub struct ByteBudget(Mutex<HeldTotals>);
 
@@ -42,7 +42,7 @@ pub type BytesHolder = Option<Agent>;
 #[derive(Default)]
 struct AgentBytes {
     bytes: usize,
-    /// The answers that are not taken, from the oldest.
+    /// The unread answers, oldest first.
     untaken: VecDeque<UntakenAnswer>,
 }
 
@@ -57,16 +57,16 @@ pub struct HeldBytes {
     budget: Arc<ByteBudget>,
     holder: BytesHolder,
     bytes: usize,
-    /// The number of an answer.
+    /// The number of the answer, if these are the bytes of one.
     answer: Option<u64>,
 }
 
-/// The bound that a body would go over.
+/// The bound that a body would exceed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BudgetFull {
-    /// The agent has its share.
+    /// The agent has used its share.
     Agent,
-    /// All agents together have all there is.
+    /// All agents together have used the whole budget.
     All,
 }
 
@@ -78,18 +78,18 @@ impl ByteBudget {
         budget
     }
 
-    /// Sets the bounds for what comes next.
+    /// Sets the bounds for further bytes.
     pub fn set_most(&self, bytes_max: usize, agent_bytes_max: usize) {
         let mut held = self.0.lock();
         (held.bytes_max, held.agent_bytes_max) = (bytes_max, agent_bytes_max);
     }
 
-    /// Returns the bytes that are counted now.
+    /// Returns the currently counted bytes.
     pub fn bytes(&self) -> usize {
         self.0.lock().bytes
     }
 
-    /// Returns a count of nothing yet, for a body that is about to be read.
+    /// Returns an empty count, for a body that is about to be read.
     pub fn begin(self: &Arc<Self>, holder: BytesHolder) -> HeldBytes {
         HeldBytes {
             budget: self.clone(),
@@ -99,7 +99,7 @@ impl ByteBudget {
         }
     }
 
-    /// Counts an answer, or a piece of one, until it is taken. `give_way` closes its connection.
+    /// Counts an answer, or a piece of one, until it is read. `give_way` closes its connection.
     pub fn hold_answer(
         self: &Arc<Self>,
         holder: BytesHolder,
@@ -129,8 +129,8 @@ impl ByteBudget {
 }
 
 impl HeldTotals {
-    /// Closes the connections of the oldest untaken answers until there is room for an answer of so many bytes. They count
-    /// no longer, though their memory is given back a moment later.
+    /// Closes the connections of the oldest unread answers until there is room for an answer of this size. They no longer count,
+    /// although their memory is freed a moment later.
     fn make_room(&mut self, holder: &BytesHolder, bytes: usize) {
         while holder.is_some() && self.bytes_of(holder) + bytes > self.agent_bytes_max {
             if !self.close_oldest(holder) {
@@ -150,7 +150,7 @@ impl HeldTotals {
         }
     }
 
-    /// Closes the connection of the holder's oldest untaken answer. Returns `false` if there is none.
+    /// Closes the connection of the holder's oldest unread answer. Returns `false` if there is none.
     fn close_oldest(&mut self, holder: &BytesHolder) -> bool {
         let agent = self.agents.get_mut(holder);
         let Some(oldest) = agent.and_then(|agent| agent.untaken.pop_front()) else {
@@ -161,9 +161,9 @@ impl HeldTotals {
         true
     }
 
-    /// Returns whether there is room for as many bytes of a body.
+    /// Returns whether there is room for this many bytes of a body.
     fn has_room(&self, holder: &BytesHolder, bytes: usize) -> Result<(), BudgetFull> {
-        // A small body of an agent is taken whatever the others hold.
+        // A small body of an agent is accepted whatever other agents hold.
         let own = self.bytes_of(holder) + bytes;
         let is_small = holder.is_some() && own <= UNCOUNTED_MAX_BYTES;
         if self.bytes + bytes > self.bytes_max && !is_small {
@@ -195,7 +195,7 @@ impl HeldTotals {
     }
 }
 
-/// Bytes with their count, which ends with the last use of them.
+/// Bytes with their count, which ends when their last reference is dropped.
 struct OwnedBytes {
     bytes: Bytes,
     _held: HeldBytes,
@@ -221,7 +221,7 @@ impl HeldBytes {
         Bytes::from_owner(OwnedBytes { bytes, _held: self })
     }
 
-    /// Counts as many bytes more.
+    /// Counts this many further bytes.
     pub fn grow(&mut self, bytes: usize) -> Result<(), BudgetFull> {
         if bytes == 0 {
             return Ok(());
@@ -234,7 +234,7 @@ impl HeldBytes {
         Ok(())
     }
 
-    /// Returns whether there is room for as many bytes more now.
+    /// Returns whether there is room for this many further bytes now.
     pub fn has_room(&self, bytes: usize) -> Result<(), BudgetFull> {
         self.budget.0.lock().has_room(&self.holder, bytes)
     }
@@ -254,7 +254,7 @@ impl Drop for HeldBytes {
         };
         let untaken = agent.untaken.len();
         agent.untaken.retain(|answer| answer.number != number);
-        // One that gave way is not counted any more.
+        // An answer that gave way is no longer counted.
         if agent.untaken.len() < untaken {
             held.subtract(&self.holder, self.bytes);
         }

@@ -1,5 +1,5 @@
-//! Quotas: how many calls an agent may make in a day and in a month, UTC. What all processes of a gateway have counted is in the
-//! state, to the second.
+//! Quotas: how many calls an agent may make in a day and in a month, UTC. The counts of all processes of a gateway are in the
+//! state, no more than a second old.
 
 use std::sync::{
     Arc,
@@ -35,7 +35,7 @@ pub struct AgentQuotas {
     /// `[limits] agent_quota_day` and `agent_quota_month`.
     usual: ArcSwap<CallQuota>,
     counts: DashMap<Agent, Arc<Mutex<AgentCount>>, RandomState>,
-    /// The agents with calls that are not written down, each once.
+    /// The agents with unwritten calls, each once.
     waiting: Mutex<Vec<Agent>>,
     used: Notify,
     passed: AtomicU64,
@@ -48,19 +48,19 @@ struct AgentCount {
     day: i64,
     /// The day on which the month began.
     month_start: i64,
-    /// What all processes have written down of the day and of the month.
+    /// The calls of the day and of the month that all processes have written.
     written_day: i64,
     written_month: i64,
-    /// The calls of the day that are not written down yet.
+    /// The calls of the day that are not yet written.
     unwritten: i64,
-    /// Whether the agent is among those that wait to be written down.
+    /// Whether the agent is in `waiting`.
     is_waiting: bool,
-    /// Those of days before, which are over.
+    /// Unwritten calls of earlier days.
     of_days_before: Vec<(i64, i64)>,
 }
 
 impl AgentQuotas {
-    /// Creates empty counts. `usual` is the quota of agents whose grant has none of its own.
+    /// Creates empty counts. `usual` is the quota of agents whose grant sets none.
     pub fn new(usual: CallQuota) -> Self {
         Self {
             usual: ArcSwap::from_pointee(usual),
@@ -72,7 +72,7 @@ impl AgentQuotas {
         }
     }
 
-    /// Sets the quota of agents whose grant has none of its own.
+    /// Sets the quota of agents whose grant sets none.
     pub fn set_usual(&self, usual: CallQuota) {
         self.usual.store(Arc::new(usual));
     }
@@ -133,7 +133,7 @@ impl AgentQuotas {
         Ok(())
     }
 
-    /// Takes over the counts from before this process.
+    /// Loads the counts from before this process started.
     pub async fn take_over(&self, state: &GatewayState) -> Result<(), StateError> {
         let (day, month_start) = today(now_ms());
         let totals = state.agent_totals(day, month_start).await?;
@@ -141,12 +141,12 @@ impl AgentQuotas {
         Ok(())
     }
 
-    /// Waits until there is a call that is not written down.
+    /// Waits until there is an unwritten call.
     pub async fn used(&self) {
         self.used.notified().await;
     }
 
-    /// Writes the counts to the state, and takes over those of other processes for the same agents.
+    /// Writes the counts to the state, and reads those of other processes for the same agents.
     pub async fn write(&self, state: &GatewayState) -> Result<(), StateError> {
         let (day, month_start) = today(now_ms());
         let mut rows = Vec::new();
@@ -161,7 +161,7 @@ impl AgentQuotas {
             count.enter(day);
             let mut days = std::mem::take(&mut count.of_days_before);
             let calls = std::mem::take(&mut count.unwritten);
-            // Until the write is done the calls count as written.
+            // Until the write ends, the calls count as written.
             count.written_day += calls;
             count.written_month += calls;
             if calls > 0 {
@@ -192,7 +192,7 @@ impl AgentQuotas {
             let key: Agent = (total.tenant.as_str().into(), total.agent.as_str().into());
             let count = self.counts.entry(key).or_default().clone();
             let mut count = count.lock();
-            // A day that began meanwhile has nothing of these.
+            // A day that began meanwhile has none of these calls.
             if count.day <= day {
                 count.enter(day);
                 count.month_start = month_start;
@@ -202,7 +202,7 @@ impl AgentQuotas {
         }
     }
 
-    /// Counts again what could not be written.
+    /// Adds back counts that could not be written.
     fn give_back(&self, taken: Vec<(Agent, Vec<(i64, i64)>)>, today: i64) {
         for (agent, days) in taken {
             let Some(count) = self.counts.get(&agent).map(|count| count.clone()) else {
@@ -227,7 +227,7 @@ impl AgentQuotas {
 }
 
 impl AgentCount {
-    /// Begins a day, if it has changed.
+    /// Begins a new day, if it has changed.
     fn enter(&mut self, day: i64) {
         if self.day == day {
             return;
@@ -262,7 +262,7 @@ impl QuotaSpent {
         }
     }
 
-    /// Returns the sentence that the caller reads.
+    /// Returns the sentence for the caller.
     pub fn message(&self) -> String {
         let resets = Timestamp::from_millisecond(self.resets_ms).unwrap_or_default();
         format!(

@@ -7,7 +7,7 @@ use weir_ledger::{BucketId, TokenRate};
 
 use super::Rate;
 
-/// Returns the name of a bucket, which is the same on each node, and of no other bucket.
+/// Returns the name of a bucket, which is the same on each node and unique to the bucket.
 pub(super) fn bucket_id(
     tenant: &str,
     agent: &str,
@@ -16,7 +16,7 @@ pub(super) fn bucket_id(
 ) -> BucketId {
     let mut digest = Sha256::new();
     for part in [Some(tenant), Some(agent), tool] {
-        // The length keeps two names apart from one that has both.
+        // The length distinguishes two names from one name that contains both.
         let length = part.map_or(u64::MAX, |part| part.len() as u64);
         digest.update(length.to_le_bytes());
         digest.update(part.unwrap_or_default());

@@ -10,10 +10,10 @@ use weir_schema::{reference::stated_in, schema::without_null, validate};
 
 use super::{page, properties, resolved};
 
-/// Levels of members that are named, below them a schema speaks for itself.
+/// The number of levels of members that are listed; below them, the schema is shown.
 const DEPTH_MAX: usize = 4;
 
-/// Returns the page. It leads to the document (`openapi.json`), which lies beside it.
+/// Returns the page. It links to the document (`openapi.json`) next to it.
 pub(crate) fn reference<'t>(
     api: &ApiDescription<'_>,
     tools: impl IntoIterator<Item = &'t ContractTool>,

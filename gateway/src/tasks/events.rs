@@ -9,7 +9,7 @@ use super::{CallTask, TaskStage};
 
 const MESSAGE_MAX_CHARS: usize = 1000;
 
-/// While the request is open, its caller gets the messages of the call. After that, its progress is in the state of the task.
+/// While the request is open, its caller gets the messages of the call. Afterwards, its progress is in the state of the task.
 impl CallEvents for CallTask {
     fn wants_progress(&self) -> bool {
         true

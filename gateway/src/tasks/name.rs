@@ -1,5 +1,5 @@
-//! The ids of tasks: a random number, and where several nodes share a state, sealed under it which node has the task and when it
-//! began. Its caller can give it to any node; to others it says nothing.
+//! The ids of tasks: a random number and, if several nodes share a state, the node of the task and the time when it began, sealed
+//! under the number. Its caller can send it to any node; it reveals nothing to others.
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use jiff::Timestamp;
@@ -34,7 +34,7 @@ pub(super) struct SharedNames {
     cursors: CursorCipher,
 }
 
-/// Returns the id of a task that one process alone knows.
+/// Returns the id of a task that only one process has.
 pub(super) fn plain(number: u128) -> String {
     format!("{number:032x}")
 }
@@ -57,7 +57,7 @@ fn shared_bytes(id: &str) -> Option<[u8; SHARED_BYTES]> {
 }
 
 impl SharedNames {
-    /// Returns `None` if `node` is not the id of one.
+    /// Returns `None` if `node` is not the id of a node.
     pub(super) fn new(node: &str, cursors: CursorCipher) -> Option<Self> {
         let mut bytes = [0; NODE_BYTES];
         hex::decode_to_slice(node, &mut bytes).ok()?;
@@ -114,7 +114,7 @@ impl SharedNames {
     }
 }
 
-/// No tool has a space in its name, so no cursor is bound to the same.
+/// No tool has a space in its name, so no cursor is bound to the same text.
 fn bound(caller: &CallerIdentity, endpoint: &CatalogueEndpoint) -> CursorScope {
     let owner = serde_json::json!([&*caller.tenant, caller.principal()]).to_string();
     CursorScope::new("a task", 0, &owner, &endpoint.to_string())

@@ -9,10 +9,10 @@ use serde_json::{Map, Value, value::RawValue};
 use super::{CallTask, TaskPlace, TaskQuestions, TaskSnapshot, TaskStage};
 use crate::codes::FailureCode;
 
-/// The number of the stage of a task whose node is gone.
+/// The stage number of a task whose node is gone.
 pub const LOST: u64 = u64::MAX;
 
-/// The state of a task, as its node sends it to another one.
+/// The state of a task, as its node sends it to another node.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct TaskReport {
     pub contract: String,
@@ -34,7 +34,7 @@ enum ReportedStage {
 }
 
 impl TaskReport {
-    /// Reports how a task is now. Whether its caller gets to know it is the other node's to say.
+    /// Reports the current state of a task. The other node decides whether its caller may see it.
     pub fn new(task: &CallTask) -> Self {
         let [contract, tool] = task.named().map(str::to_owned);
         let seen = task.seen();
@@ -81,13 +81,13 @@ impl TaskReport {
     }
 }
 
-/// Returns an answer as it is: as a text of JSON it would be twice as long.
+/// Returns an answer as raw JSON: as a JSON string it would be twice as long.
 fn raw(answer: &str) -> Box<RawValue> {
     RawValue::from_string(answer.to_owned()).expect("an answer is JSON")
 }
 
 impl TaskSnapshot {
-    /// Reports a task whose node is gone: the call ended with it, and its effect is unknown.
+    /// Reports a task whose node is gone: the call ended with the node, and its effect is unknown.
     pub fn lost(place: &TaskPlace) -> Self {
         let message = "the node that ran the call is gone: whether the call ended, and what it wrote, is not known; look \
                        before you call again";

@@ -1,33 +1,33 @@
 //! The room for tasks and their answers. Every agent has a share of it.
 //!
-//! An answer that its caller has read is dropped first, to make room for any agent. One that was not read yet makes room only
-//! for a later answer of the same agent, and its task says so.
+//! An answer that its caller has read is dropped first, to make room for any agent. An unread answer makes room only for a later
+//! answer of the same agent, and its task reports this.
 
 use std::{cmp::Reverse, collections::HashMap, sync::Arc, time::Instant};
 
 use super::CallTask;
 
-/// The bound on the answers that are kept, in bytes.
+/// The bound on all kept answers, in bytes.
 pub(super) const ANSWERS_MAX: usize = 128 << 20;
-/// The share that one agent may have of the tasks, and of the bytes.
+/// The largest share of the tasks, and of the bytes, for one agent, as a divisor.
 const AGENT_SHARE: usize = 8;
 /// The bound on the answers of one agent, in bytes.
 pub(super) const OF_AGENT_MAX: usize = ANSWERS_MAX / AGENT_SHARE;
-/// The bytes that are free for an agent whose call becomes a task. With less, its request waits and gets its answer.
+/// The bytes that must be free for an agent whose call becomes a task. With fewer, its request waits for the answer.
 const FREE_MIN: usize = OF_AGENT_MAX / 2;
-/// An answer of fewer bytes takes no more than the words that it is not kept.
+/// An answer of fewer bytes takes no more than the message that an answer is not kept.
 const SMALL: usize = 1 << 10;
 
 pub(super) type Table = HashMap<u128, Arc<CallTask>>;
 
-/// The used room: bytes of answers, and tasks.
+/// The room in use: tasks, and bytes of answers.
 #[derive(Clone, Copy, Default)]
 struct TaskUsage {
     tasks: usize,
     bytes: usize,
 }
 
-/// The use of all agents, and of the agent that needs room.
+/// The room used by all agents, and by the agent that needs room.
 struct TaskRoom<A, O> {
     all: TaskUsage,
     own: TaskUsage,
@@ -35,7 +35,7 @@ struct TaskRoom<A, O> {
     own_fit: O,
 }
 
-/// A task that may have to make room.
+/// A task that may be evicted.
 struct EvictionCandidate {
     task: Arc<CallTask>,
     bytes: usize,
@@ -81,7 +81,7 @@ impl<A: Fn(TaskUsage) -> bool, O: Fn(TaskUsage) -> bool> TaskRoom<A, O> {
         room
     }
 
-    /// Lets the oldest go until the rest fits. All of them stay where even that would not do.
+    /// Drops the oldest until the rest fits. If even that is not enough, none is dropped.
     fn make(
         mut self,
         table: &mut Table,
@@ -136,7 +136,7 @@ impl EvictionCandidate {
         }
     }
 
-    /// Returns the order in which answers are dropped: of those that were read, the agent's own go first.
+    /// Returns the order in which answers are dropped: of those that were read, the agent's own come first.
     fn turn(&self) -> (Reverse<bool>, Reverse<bool>, Instant) {
         (Reverse(self.is_told), Reverse(self.is_own), self.task.began)
     }
