@@ -1,5 +1,5 @@
-//! The accounts of callers at other servers: connected by a person over a link, kept in the state with sealed tokens, and
-//! renewed there by one process at a time.
+//! The accounts of callers at other servers: connected by a person through a link, kept in the state with sealed tokens, and
+//! renewed by one process at a time.
 
 mod keeper;
 mod seal;
@@ -25,17 +25,17 @@ use crate::{
 
 pub use self::sign_in::{AccountSignIn, BegunConnection, SignInPlan};
 
-/// The path of links, sign-ins and their way back.
+/// The path of links, sign-ins and their redirects.
 pub const CONNECT: &str = "/connect";
-/// The name of what describes the gateway as a client, behind the server's.
+/// The path segment of the document that describes the gateway as a client, after the server's name.
 pub const CLIENT_DOCUMENT: &str = "client.json";
-/// Where sign-ins come back to, behind the server's name.
+/// The path segment to which sign-ins return, after the server's name.
 pub const CALLBACK: &str = "callback";
 
 /// Why an account could not be connected.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectFault {
-    /// The link or the sign-in has ended, was used, or never was.
+    /// The link or the sign-in has ended, was used, or never existed.
     #[error("the link has expired or was used")]
     Over,
     #[error(transparent)]
@@ -54,7 +54,7 @@ pub struct AccountRegistry {
     renewing: Mutex<HashMap<i64, Arc<tokio::sync::Mutex<()>>>>,
     /// Locked while a client is registered.
     registering: tokio::sync::Mutex<()>,
-    /// Where the listener of agents is, for links where no public URL is configured.
+    /// The address of the agents' listener, for links if no public URL is configured.
     listener: OnceLock<SocketAddr>,
     audit: Arc<AuditRecorder>,
     metrics: Arc<GatewayMetrics>,
@@ -62,7 +62,7 @@ pub struct AccountRegistry {
 }
 
 impl AccountRegistry {
-    /// Creates the accounts that `state` keeps. `key` is the gateway's own, which seals their tokens.
+    /// Creates the accounts that `state` keeps. `key` is the gateway's own key, which seals their tokens.
     pub fn new(
         state: Arc<GatewayState>,
         key: &[u8; 32],
@@ -81,12 +81,12 @@ impl AccountRegistry {
         })
     }
 
-    /// Notes where the listener of agents is.
+    /// Sets the address of the agents' listener.
     pub fn set_listener(&self, address: SocketAddr) {
         let _ = self.listener.set(address); // there is one in a process
     }
 
-    /// Returns the URL that links begin with; `None` where the gateway has no listener that a browser could reach.
+    /// Returns the URL with which links begin; `None` if the gateway has no listener that a browser could reach.
     pub fn link_base(&self, config: &GatewayConfig) -> Option<String> {
         if let Some(url) = config.http.public_base() {
             return Some(url.to_owned());
@@ -105,7 +105,7 @@ impl AccountRegistry {
         self.state.accounts(upstream).await
     }
 
-    /// Removes an account, and has the issuer end it where it takes that. Returns `false` if there is no such account.
+    /// Removes an account, and revokes it at the issuer if that is supported. Returns `false` if there is no such account.
     pub async fn disconnect(
         &self,
         upstream: &str,
@@ -133,7 +133,7 @@ impl AccountRegistry {
     }
 }
 
-/// Names an owner in a form that no other owner has.
+/// Returns a name of the owner that no other owner has.
 fn owner_name(owner: &AccountOwner) -> String {
     match owner {
         AccountOwner::Gateway => "gateway".to_owned(),

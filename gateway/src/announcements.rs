@@ -1,7 +1,7 @@
 //! Changes that plugins and servers report, for the clients that listen.
 //!
-//! A list that is published in another form is announced by its snapshot. This module is for changes that no snapshot knows:
-//! a plugin reports that one of its lists changed, or a resource has other contents. Nothing is queued: a counter counts the
+//! A list that is published in another form is announced by its snapshot. This module is for changes that are not in a snapshot:
+//! a plugin reports that one of its lists changed, or that a resource has new contents. Nothing is queued: a counter counts the
 //! changes, and each listener remembers the last value that it saw.
 
 use std::{
@@ -13,7 +13,7 @@ use std::{
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 
-/// A plugin that says it more often is heard this often, and once after it has fallen silent.
+/// The least time between two announcements of a plugin; of more frequent reports, the last one is announced at the end.
 const INTERVAL: Duration = Duration::from_millis(100);
 
 /// Counts what plugins and servers report as changed, and wakes the listeners.
@@ -21,7 +21,7 @@ pub struct ChangeNotifier {
     counts: Mutex<AnnouncementCounts>,
     /// Wakes the listeners.
     tick: watch::Sender<u64>,
-    /// Wakes the task that asks other servers for news of resources.
+    /// Wakes the task that subscribes to resources of other servers.
     wanted: watch::Sender<u64>,
 }
 
@@ -29,7 +29,7 @@ pub struct ChangeNotifier {
 struct AnnouncementCounts {
     /// By contract, in the order of [`crate::catalogue::CatalogueListing::digests`].
     lists: HashMap<Arc<str>, [AnnouncementThrottle; 3]>,
-    /// Resources with a listener, by the URI that clients know.
+    /// Resources with a listener, by the URI for clients.
     resources: BTreeMap<Arc<str>, ResourceListeners>,
 }
 
@@ -43,19 +43,19 @@ struct ResourceListeners {
 struct AnnouncementThrottle {
     count: u64,
     last: Option<Instant>,
-    /// One more is on its way.
+    /// Whether one more announcement is scheduled.
     is_due: bool,
 }
 
-/// The resources that one client listens for.
+/// The resources for which one client listens.
 pub struct WatchedResources {
     announcements: Arc<ChangeNotifier>,
-    /// The count that was seen last.
+    /// The last count that was seen.
     seen: Mutex<BTreeMap<Arc<str>, u64>>,
     most: usize,
 }
 
-/// A client listens for as many resources as it may.
+/// The client already listens for as many resources as it may.
 pub struct TooMany(pub usize);
 
 impl Default for ChangeNotifier {
@@ -69,12 +69,12 @@ impl Default for ChangeNotifier {
 }
 
 impl ChangeNotifier {
-    /// Wakes at everything that is announced.
+    /// Wakes at every announcement.
     pub fn heard(&self) -> watch::Receiver<u64> {
         self.tick.subscribe()
     }
 
-    /// Wakes when other resources are listened for.
+    /// Wakes when the set of resources with a listener changes.
     pub fn wanted(&self) -> watch::Receiver<u64> {
         self.wanted.subscribe()
     }
@@ -84,7 +84,7 @@ impl ChangeNotifier {
         self.lock().resources.keys().cloned().collect()
     }
 
-    /// Returns how often the lists of these contracts were reported as changed, in all.
+    /// Returns how often the lists of these contracts were reported as changed, in total.
     pub fn lists(&self, contracts: &[Arc<str>]) -> [u64; 3] {
         let counts = self.lock();
         let announced = contracts
@@ -145,7 +145,7 @@ impl ChangeNotifier {
                 }
                 announcements.tick.send_modify(|tick| *tick += 1);
             };
-            // The caller is a plugin or a server, and both are run by the runtime.
+            // The caller is a plugin or a server, and both run on the runtime.
             if let Ok(runtime) = tokio::runtime::Handle::try_current() {
                 runtime.spawn(later);
             }
@@ -167,7 +167,7 @@ impl WatchedResources {
         }
     }
 
-    /// Returns the URIs that are listened for.
+    /// Returns the URIs with a listener.
     pub fn uris(&self) -> BTreeSet<String> {
         self.lock().keys().map(|uri| uri.to_string()).collect()
     }
@@ -195,7 +195,7 @@ impl WatchedResources {
         Ok(())
     }
 
-    /// Stops listening for a resource. Does nothing if it is not listened for.
+    /// Stops listening for a resource. Does nothing if there is no listener for it.
     pub fn remove(&self, uri: &str) {
         if let Some((uri, _)) = self.lock().remove_entry(uri) {
             self.forget([uri]);

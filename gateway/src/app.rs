@@ -1,4 +1,4 @@
-//! The program as a whole: connections, plugins, state, gateway and control, made in the order in which they need each other.
+//! The program as a whole: connections, plugins, state, gateway and control, created in the order of their dependencies.
 
 mod copies;
 mod node;
@@ -46,24 +46,24 @@ use crate::{
     transport::front_door::FrontDoor,
 };
 
-/// A gateway with everything that belongs to it. It serves nothing by itself: a transport is given its gateway.
+/// A gateway with everything that belongs to it. It does not serve on its own: a transport is given its gateway.
 pub struct GatewayApp {
     pub gateway: Arc<ServingGateway>,
     pub control: Arc<ControlPlane>,
     pub state: Arc<GatewayState>,
     pub connections: Arc<ConnectionRegistry>,
-    /// Ends the copies of the trail, where there are any.
+    /// Ends the copying of the trail, if there is any.
     copies: OnceLock<AbortHandle>,
 }
 
-/// The parts that the program knows beside its configuration.
+/// The settings of the program other than its configuration.
 #[derive(Clone, Debug, Default)]
 pub struct AppOptions<'a> {
-    /// The work of this process, for the audit trail. Without it nothing is called and nothing recorded.
+    /// The work of this process, for the audit trail. Without it, nothing is called or recorded.
     pub process: Option<&'a str>,
-    /// The process answers and ends: it lets no build in that a gateway over the same state would hold.
+    /// The process answers and ends: it admits no build that a gateway with the same state would hold.
     pub is_command: bool,
-    /// The adapters that the program carries.
+    /// The adapters that are built into the program.
     pub built_in: BuiltIn,
     /// The words before the command of an upstream server, which start it under the guard that ends it with this process.
     pub guard: Vec<OsString>,
@@ -74,7 +74,7 @@ pub struct AppOptions<'a> {
 /// Why the program could not do its work.
 #[derive(Debug)]
 pub enum AppError {
-    /// Every problem of the files it was given.
+    /// Every problem in the files that it was given.
     Problems(Vec<FileProblem>),
     Other(anyhow::Error),
 }
@@ -98,7 +98,7 @@ impl From<Vec<FileProblem>> for AppError {
 }
 
 impl GatewayApp {
-    /// Opens everything but the contracts. Plugins that do not load are reported and left out.
+    /// Opens everything except the contracts. Plugins that do not load are reported and left out.
     pub async fn open(config: GatewayConfig, setup: AppOptions<'_>) -> Result<Self, AppError> {
         telemetry::check_variable()?;
         telemetry::start(&config.log)?;
@@ -178,9 +178,9 @@ impl GatewayApp {
         })
     }
 
-    /// Loads the contracts folder. Published versions are served whatever the problems of a file, a plugin or a connection
-    /// beside them; everything that is refused is logged. The start fails only if nothing is served and something was
-    /// refused, or if `strict` requires everything to be in order, sources included.
+    /// Loads the contracts folder. Published versions are served even if a file, a plugin or a connection has problems;
+    /// everything that is refused is logged. The start fails only if nothing is served and something was refused, or if `strict`
+    /// requires everything to be in order, including sources.
     pub async fn load(&self, strict: bool) -> Result<(), AppError> {
         let report = self.control.load().await;
         let missing = self.control.policies().missing();
@@ -217,7 +217,7 @@ impl GatewayApp {
         Ok(())
     }
 
-    /// Starts the admin API where it is enabled; makes the first admin key where there is none.
+    /// Starts the admin API if it is enabled; creates the first admin key if there is none.
     pub async fn admin(
         &self,
         reload: &Arc<ConfigReloader>,
@@ -257,7 +257,7 @@ impl GatewayApp {
     }
 
     /// Makes this process one of the nodes that share a state, before it serves anything: from then on, others wait for it to
-    /// take changes over. Reads what clients asked of their sessions at other processes, or at this one before.
+    /// apply changes. Reads the settings that clients made for their sessions at other processes, or earlier at this one.
     pub async fn join(&self) -> Result<(), AppError> {
         let notes = self.gateway.session_notes().take_over(&self.state).await;
         notes.map_err(anyhow::Error::from)?;
@@ -281,7 +281,7 @@ impl GatewayApp {
         Ok(())
     }
 
-    /// Writes what was counted since the last time: uses of keys, calls of agents with a quota, and profiles of calls.
+    /// Writes the counts since the last time: uses of keys, calls of agents with a quota, and profiles of calls.
     pub async fn write_counts(&self) {
         let uses = self.gateway.identities().write_uses(&self.state).await;
         telemetry::note_written(&mut false, &uses, "uses of keys");
@@ -294,7 +294,7 @@ impl GatewayApp {
         }
     }
 
-    /// Takes this process off the nodes, once it serves nothing any more.
+    /// Removes this process from the nodes, once it no longer serves.
     pub async fn leave(&self) {
         self.gateway.audit().write_head().await;
         if let Some(copying) = self.copies.get() {
@@ -305,7 +305,7 @@ impl GatewayApp {
         let _ = self.state.leave().await;
     }
 
-    /// Follows plugins, counts refusals, and, where contracts come from files, those, while the process serves.
+    /// While the process serves, watches plugins, counts refusals, and watches contract files if contracts come from files.
     pub fn watch(&self, files: bool) {
         let (gateway, state) = (&self.gateway, &self.state);
         tokio::spawn(take_over_keys(gateway.clone(), state.clone()));
@@ -363,7 +363,7 @@ impl GatewayApp {
     }
 }
 
-/// Opens the state. What serves over HTTP does without the database at its start: processes on stdio may share its folder.
+/// Opens the state. A process that serves over HTTP can start without the database: processes on stdio may share its folder.
 async fn open_state(
     config: &GatewayConfig,
     process: Option<&str>,
@@ -375,7 +375,7 @@ async fn open_state(
     Ok(Arc::new(opened?))
 }
 
-/// Opens the host of the plugins, with the adapters that the program carries and the words that start a library's child.
+/// Opens the host of the plugins, with the built-in adapters and the command that starts a library's child.
 fn open_host(
     config: &GatewayConfig,
     state: &Arc<GatewayState>,
@@ -404,7 +404,7 @@ fn open_host(
     )?)
 }
 
-/// Loads every plugin, once the files of the folder are as they are to be.
+/// Loads every plugin, once the files of the folder are up to date.
 async fn load_plugins(
     host: &PluginHost,
     control: &ControlPlane,
@@ -441,7 +441,7 @@ fn warn_of_unused_settings(host: &PluginHost, control: &ControlPlane) {
     }
 }
 
-/// Lets the host ask which collections need an adapter.
+/// Tells the host how to find the collections that need an adapter.
 fn show_use(gateway: &Arc<ServingGateway>, host: &PluginHost) {
     let weak = Arc::downgrade(gateway); // the gateway owns the host
     let in_use = move |adapter: &str| {
@@ -472,7 +472,7 @@ fn start_traces(config: &GatewayConfig) -> Result<Option<TraceSender>, Vec<FileP
     })
 }
 
-/// Listens where the configuration says, or at the usual port, or where that is taken at any free one.
+/// Listens at the configured address, or at the usual port, or at any free one if that is taken.
 async fn listen_for_admins(
     configured: Option<SocketAddr>,
     usual: SocketAddr,
@@ -488,7 +488,7 @@ async fn listen_for_admins(
     }
 }
 
-/// Lets the metrics count what waits, what drifted and what is refused.
+/// Lets the metrics count what is waiting, drifted or refused.
 fn count_control(gateway: &ServingGateway, control: &Arc<ControlPlane>) {
     let [waiting, drifting, refusing] = std::array::from_fn(|_| Arc::downgrade(control));
     gateway.metrics().watch_control(
@@ -512,7 +512,7 @@ fn count_control(gateway: &ServingGateway, control: &Arc<ControlPlane>) {
     );
 }
 
-/// The admin API beside a gateway.
+/// The admin API of a gateway.
 pub struct AdminServer {
     address: SocketAddr,
     ending: CancellationToken,
@@ -520,7 +520,7 @@ pub struct AdminServer {
 }
 
 impl AdminServer {
-    /// Returns an address that signs an operator in at the console, once; `None` where no operator has a key.
+    /// Returns an address that signs an operator in at the console, once; `None` if no operator has a key.
     pub async fn sign_in_address(&self, app: &GatewayApp) -> anyhow::Result<Option<String>> {
         admin::sign_in_address(&app.state, self.address).await
     }
@@ -532,7 +532,7 @@ impl AdminServer {
     }
 }
 
-/// Opens the trail. Where machines share the state, each keeps the heads of all chains there.
+/// Opens the trail. If machines share the state, each keeps the heads of all chains there.
 async fn open_audit(
     config: &GatewayConfig,
     state: &Arc<GatewayState>,
@@ -555,7 +555,7 @@ async fn open_audit(
 /// The pause after keys could not be read.
 const KEYS_RETRY: Duration = Duration::from_millis(250);
 
-/// Takes over keys that any process made or revoked.
+/// Applies keys that any process made or revoked.
 async fn take_over_keys(gateway: Arc<ServingGateway>, state: Arc<GatewayState>) {
     let (mut changes, mut fail_overs) = (state.changes(), 0);
     loop {
@@ -574,7 +574,7 @@ async fn take_over_keys(gateway: Arc<ServingGateway>, state: Arc<GatewayState>) 
     }
 }
 
-/// The time after which refusals that were not recorded one by one are in the trail with their number.
+/// The time after which refusals that were not recorded one by one are in the trail, with their number.
 const REFUSALS_INTERVAL: Duration = Duration::from_secs(1);
 
 async fn count_refusals(gateway: Arc<ServingGateway>) {
@@ -588,7 +588,7 @@ async fn count_refusals(gateway: Arc<ServingGateway>) {
 /// The time after which the use of a key is in the state.
 const USES_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Writes down which keys are used; it waits where none is.
+/// Writes the uses of keys to the state; waits while there are none.
 async fn write_uses(gateway: Arc<ServingGateway>, state: Arc<GatewayState>) {
     let mut is_failing = false;
     loop {
@@ -599,10 +599,10 @@ async fn write_uses(gateway: Arc<ServingGateway>, state: Arc<GatewayState>) {
     }
 }
 
-/// The time after which the calls of an agent with a quota are in the state: as much is lost where the process is ended by force.
+/// The time after which the calls of an agent with a quota are in the state: this much is lost if the process is killed.
 const QUOTAS_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Writes down the calls of agents with a quota; it waits where there are none.
+/// Writes the calls of agents with a quota; waits while there are none.
 async fn write_quotas(gateway: Arc<ServingGateway>, state: Arc<GatewayState>) {
     let mut is_failing = false;
     loop {
@@ -613,13 +613,13 @@ async fn write_quotas(gateway: Arc<ServingGateway>, state: Arc<GatewayState>) {
     }
 }
 
-/// The time after which what a client asked of its session is in the state.
+/// The time after which a client's settings for its session are in the state.
 const NOTES_INTERVAL: Duration = Duration::from_millis(50);
 
-/// The pause after that could not be written.
+/// The pause after they could not be written.
 const NOTES_RETRY: Duration = Duration::from_secs(1);
 
-/// Writes down what clients ask of their sessions; it waits where they ask for nothing.
+/// Writes the settings that clients make for their sessions; waits while there are none.
 async fn write_session_notes(gateway: Arc<ServingGateway>, state: Arc<GatewayState>) {
     let mut is_failing = false;
     loop {
@@ -636,11 +636,11 @@ async fn write_session_notes(gateway: Arc<ServingGateway>, state: Arc<GatewaySta
     }
 }
 
-/// Takes over what clients asked of their sessions at other processes.
+/// Applies the settings that clients made for their sessions at other processes.
 async fn take_over_session_notes(gateway: Arc<ServingGateway>, state: Arc<GatewayState>) {
     let mut changes = state.session_changes();
     loop {
-        // What keeps the feed moving logs that the state cannot be read.
+        // The task behind the feed logs that the state cannot be read.
         if gateway.session_notes().take_over(&state).await.is_err() {
             tokio::time::sleep(KEYS_RETRY).await;
         } else if changes.changed().await.is_err() {
@@ -649,7 +649,7 @@ async fn take_over_session_notes(gateway: Arc<ServingGateway>, state: Arc<Gatewa
     }
 }
 
-/// The time between two looks for files of builds that other nodes have dropped.
+/// The time between two searches for files of builds that other nodes have dropped.
 const BUILDS_INTERVAL: Duration = Duration::from_secs(60 * 60);
 
 async fn remove_unnamed_builds(state: Arc<GatewayState>) {
@@ -667,7 +667,7 @@ async fn forget_ended_plans(gateway: Arc<ServingGateway>) {
     }
 }
 
-/// Logs that the commands of other servers can read what is this gateway's own, where the kernel cannot keep it from them.
+/// Logs that the commands of other servers can read this gateway's own files, if the kernel cannot prevent it.
 fn warn_without_sandbox(config: &GatewayConfig) {
     let mut commands = config.upstreams.values();
     if commands.any(|upstream| upstream.url.is_none() && upstream.sandbox)
@@ -680,7 +680,7 @@ fn warn_without_sandbox(config: &GatewayConfig) {
     }
 }
 
-/// Keeps the process alive at the limit on the size of files: a write fails there, and its operation is refused.
+/// Keeps the process alive at the limit on the size of files: a write beyond it fails, and its operation is refused.
 fn outlive_file_limit() {
     #[cfg(target_os = "linux")]
     const SIGXFSZ: i32 = 25;

@@ -1,8 +1,8 @@
 //! Keeps the profiles of past calls, to find out which of them a change would have refused.
 //!
 //! With `[contracts] impact_days`, the profile of each valid call's arguments is kept (see
-//! [`weir_contracts::impact`]: no text, no free number), counted by day. Counts wait in memory and are written down
-//! every few seconds; a process that is killed loses those of its last seconds, which no receipt speaks of.
+//! [`weir_contracts::impact`]: no text, no free number), counted by day. Counts wait in memory and are written every few seconds;
+//! a process that is killed loses those of its last seconds, which no receipt mentions.
 
 use std::sync::{
     Arc,
@@ -15,15 +15,15 @@ use weir_state::{GatewayState, ProfileRow, StateError};
 
 use crate::{catalogue::CatalogueTool, identity::now_ms};
 
-/// Different calls that may wait to be written down; further ones are not kept.
+/// The most different calls that may wait to be written; further ones are not kept.
 const WAITING_MAX: usize = 10_000;
 const DAY_MS: i64 = 24 * 3600 * 1000;
 
-/// The counts that are not written down yet.
+/// The counts that are not yet written.
 #[derive(Default)]
 pub struct CallHistory {
     waiting: DashMap<HistoryKey, i64>,
-    /// The day before which everything is forgotten already; 0 if nothing is.
+    /// The day before which everything has already been forgotten; 0 if nothing has.
     forgotten: AtomicI64,
 }
 
@@ -70,8 +70,8 @@ impl CallHistory {
         rows
     }
 
-    /// Writes the pending profiles to the state, and deletes those older than `days`; with 0 days, all of them. What cannot be
-    /// written waits on.
+    /// Writes the pending profiles to the state, and deletes those older than `days`; with 0 days, all of them. Profiles that
+    /// cannot be written continue to wait.
     pub async fn write(&self, state: &GatewayState, days: u32) -> Result<(), StateError> {
         let rows = self.take();
         let written = self.write_rows(state, days, &rows).await;
@@ -101,7 +101,7 @@ impl CallHistory {
         } else {
             today - i64::from(days)
         };
-        // Once a day, or when another number of days is kept: it takes the state's lock.
+        // Once a day, or when the number of days changes, since it takes the state's lock.
         if self.forgotten.load(Ordering::Relaxed) != oldest {
             state.forget_profiles(oldest).await?;
             self.forgotten.store(oldest, Ordering::Relaxed);
@@ -117,7 +117,7 @@ impl CallHistory {
 mod tests {
     use super::*;
 
-    /// A day passes without any call too, and what is too old is forgotten at once.
+    /// Days also pass without any call, and profiles that are too old are forgotten immediately.
     #[tokio::test]
     async fn what_is_too_old_is_forgotten_without_a_call() {
         let folder = tempfile::tempdir().expect("a folder");

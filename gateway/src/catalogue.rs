@@ -1,4 +1,4 @@
-//! Holds all that is published: each tool by its name, and the prepared bytes of every listing.
+//! Holds everything that is published: each tool by its name, and the prepared bytes of every listing.
 
 mod endpoint;
 mod item;
@@ -60,31 +60,31 @@ pub struct ToolCatalogue {
     items: Vec<CatalogueItems>,
     /// The lists of each endpoint for callers that may see everything. The first is that of `/mcp`.
     listings: Vec<Arc<CatalogueListing>>,
-    /// The place in `listings` of that of `/mcp/<contract>`.
+    /// The place of the listing of `/mcp/<contract>` in `listings`.
     by_contract: HashMap<Box<str>, usize>,
     views: BTreeMap<String, ServedView>,
     /// The lists for agents with narrower access. Each distinct access is prepared once, however many agents have it.
     /// Listings are prepared without blocking other callers; the least used one is evicted.
     narrowed: Cache<NarrowedKey, Narrowed, quick_cache::UnitWeighter, RandomState>,
-    /// The policies over it, where there are any.
+    /// The policies over it, if there are any.
     policies: Option<Arc<ServedPolicies>>,
-    /// The versions beside the live ones, whose listings follow all others.
+    /// The versions in addition to the live ones, whose listings follow all others.
     versions: Vec<ServedVersion>,
     pins: Arc<AgentPins>,
-    /// The checks of arguments, which outlive the catalogue: tools that did not change keep theirs.
+    /// The checks of arguments, which outlive the catalogue: unchanged tools keep theirs.
     checks: KeptChecks,
 }
 
 /// The place of the endpoint's listing, and the digest of the access.
 type NarrowedKey = (usize, [u8; 32]);
-/// A narrowed listing; `None` if nothing of the endpoint is seen.
+/// A narrowed listing; `None` if no part of the endpoint is visible.
 type Narrowed = Option<Arc<CatalogueListing>>;
 
-/// The bound on narrowed listings that are kept.
+/// The bound on kept narrowed listings.
 const NARROWED_MAX: usize = 4096;
 
 impl ToolCatalogue {
-    /// Makes a catalogue of compiled contracts, whose tool names the gate has found unique, and of the views over them.
+    /// Makes a catalogue from compiled contracts, whose tool names the gate has found unique, and from the views over them.
     /// Unchanged tools of `previous` are carried over, with their prepared parts.
     pub fn new(
         contracts: &[Arc<CompiledContract>],
@@ -111,7 +111,7 @@ impl ToolCatalogue {
                 &[items],
             )));
             for tool in own {
-                // Of two tools with the same name the first counts, as in the listings.
+                // Of two tools with the same name, the first counts, as in the listings.
                 tools
                     .entry(tool.name.as_ref().into())
                     .or_insert_with(|| tool.clone());
@@ -181,7 +181,7 @@ impl ToolCatalogue {
         }
     }
 
-    /// Returns `true` if what the policies show of it cannot be other than what those over `other` show.
+    /// Returns `true` if the policies must show the same part of it as those over `other` show of that.
     pub fn shows_as(&self, other: &Self) -> bool {
         match (&self.policies, &other.policies) {
             (None, None) => true,
@@ -233,14 +233,14 @@ impl ToolCatalogue {
             }
     }
 
-    /// Returns `true` if a tool is served and not there for the viewer.
+    /// Returns `true` if a tool is served but hidden from the viewer.
     pub fn is_hidden(&self, contract: &str, tool: &str, viewer: CatalogueViewer<'_>) -> bool {
         let endpoint = CatalogueEndpoint::Contract(contract.into());
         let served = self.tool(&endpoint, tool, CatalogueViewer::EVERYTHING);
         served.is_some_and(|tool| !self.shows(tool, viewer))
     }
 
-    /// Returns what the policies settled about the viewer, where any are about it.
+    /// Returns the decisions of the policies about the viewer, if any apply to it.
     fn class(&self, viewer: CatalogueViewer<'_>) -> Option<(&ServedPolicies, Arc<ClassVerdicts>)> {
         match (&self.policies, viewer) {
             (Some(policies), CatalogueViewer::Caller(caller)) => {
@@ -250,7 +250,7 @@ impl ToolCatalogue {
         }
     }
 
-    /// Returns the arguments of a tool that clients of an endpoint know to repeat in headers.
+    /// Returns the arguments of a tool that clients of an endpoint repeat in headers.
     pub fn mirrored<'t>(
         &self,
         endpoint: &CatalogueEndpoint,
@@ -273,7 +273,7 @@ impl ToolCatalogue {
             return usually;
         };
         self.views.get(&**view).map_or(usually, |view| {
-            // Clients with a profile mostly show the whole result to the model, which has no use for it.
+            // Clients with a profile mostly show the whole result to the model, which has no use for a receipt.
             let by_default = usually && view.settings.profile.is_none();
             view.settings.receipts.unwrap_or(by_default)
         })
@@ -287,7 +287,7 @@ impl ToolCatalogue {
     ) -> Option<Arc<CatalogueListing>> {
         let place = match endpoint {
             CatalogueEndpoint::All => 0,
-            // A name that the caller made up is not kept.
+            // A made-up name is not kept.
             CatalogueEndpoint::Contract(contract) => *self.by_contract.get(&**contract)?,
             CatalogueEndpoint::View(view) => self.views.get(&**view)?.place,
             CatalogueEndpoint::Version(contract, major) => self.version_place(contract, *major)?,
@@ -316,7 +316,8 @@ impl ToolCatalogue {
         narrowed
     }
 
-    /// Names what the viewer sees of the catalogue: viewers of the same have the same digest. `None` for everything.
+    /// Returns a digest of the part of the catalogue that the viewer sees: viewers of the same part have the same digest. `None`
+    /// for everything.
     fn view_digest(&self, viewer: CatalogueViewer<'_>) -> Option<[u8; 32]> {
         let by_grant = viewer.access().digest().copied();
         let by_policy = self.class(viewer).and_then(|(policies, class)| {
@@ -332,14 +333,13 @@ impl ToolCatalogue {
         }
     }
 
-    /// Returns every tool, also those whose name another contract has.
+    /// Returns every tool, including those whose name another contract also has.
     fn every_tool(&self) -> impl Iterator<Item = &Arc<CatalogueTool>> {
         let own = &self.listings[1..=self.contracts.len()];
         own.iter().flat_map(|listing| listing.tools.entries())
     }
 
-    /// Returns the listing of an endpoint whose tools are found by search; `None` for every other one, at the cost of a
-    /// look.
+    /// Returns the listing of an endpoint whose tools are found by search; `None` for any other, at the cost of a lookup.
     pub fn searching(
         &self,
         endpoint: &CatalogueEndpoint,

@@ -21,7 +21,7 @@ pub enum McpClient {
     Zed,
 }
 
-/// The way to reach a server, for a client to write down. `key`: the variable that holds the client's key.
+/// How a client reaches a server. `key`: the variable that holds the client's key.
 pub enum ServerEntry {
     Command {
         program: String,
@@ -35,7 +35,7 @@ pub enum ServerEntry {
     },
 }
 
-/// The variable in which Weir on stdio looks for the key.
+/// The variable from which Weir reads the key on stdio.
 pub const KEY: &str = "WEIR_KEY";
 
 impl McpClient {
@@ -97,7 +97,7 @@ impl McpClient {
         }
     }
 
-    /// Returns the entry of the server as this client writes it. The failure says what the client cannot express.
+    /// Returns the entry of the server in this client's format. The failure states what the client cannot express.
     pub fn entry(self, entry: &ServerEntry) -> Result<Value, UpstreamFailure> {
         let (ServerEntry::Command { key, .. } | ServerEntry::Url { key, .. }) = entry;
         let key = key.as_deref().map(|variable| {

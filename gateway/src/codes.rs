@@ -4,7 +4,7 @@
 
 pub use weir_connections::code::{FailureCode, TABLE};
 
-/// The reasons that the gateway itself gives, beside those of its argument checks.
+/// The reasons that the gateway itself gives, in addition to those of its argument checks.
 const REASONS: [(&str, FailureCode, &str); 15] = [
     (
         "account_needed",

@@ -35,7 +35,7 @@ pub use sign_in::AdminOidc;
 pub use state_store::StateStore;
 pub use traces::TraceConfig;
 
-/// A configuration that was read and checked. Each field is a section of `weir.toml`.
+/// A parsed and checked configuration. Each field is a section of `weir.toml`.
 #[derive(Clone, Debug)]
 pub struct GatewayConfig {
     pub folders: FoldersConfig,
@@ -58,7 +58,7 @@ pub struct GatewayConfig {
     pub policy: PolicyConfig,
     /// Parts of the catalogue with an endpoint of their own.
     pub views: BTreeMap<String, ViewConfig>,
-    /// The folder of the file: what relative paths of connections and upstreams start from.
+    /// The folder of the file, from which relative paths of connections and upstreams start.
     pub base: PathBuf,
     /// The places of its keys, for problems that are found later.
     pub places: ConfigLines,
@@ -93,7 +93,7 @@ impl Default for FoldersConfig {
     }
 }
 
-/// Writes a path as people read it: JSON has no form of one that is not UTF-8.
+/// Writes a path in readable form: JSON cannot express one that is not UTF-8.
 fn show_path<S: Serializer>(path: &Path, to: S) -> Result<S::Ok, S::Error> {
     to.collect_str(&path.display())
 }
@@ -138,7 +138,7 @@ impl Default for PolicyConfig {
 pub enum PolicyMode {
     #[default]
     Enforce,
-    /// The denial is recorded, and the call goes on.
+    /// The denial is recorded, and the call continues.
     Audit,
 }
 
@@ -146,7 +146,7 @@ pub enum PolicyMode {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum PolicyDefault {
-    /// As keys and tokens allow.
+    /// Calls are permitted as far as keys and tokens allow.
     #[default]
     Permit,
     Deny,
@@ -161,7 +161,7 @@ impl From<PolicyDefault> for DefaultDecision {
     }
 }
 
-/// The section `[views.NAME]`, for tools that are served at `/mcp/view/NAME`. A tool has to meet all conditions.
+/// The section `[views.NAME]`, for tools that are served at `/mcp/view/NAME`. A tool must meet all conditions.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ViewConfig {
@@ -169,18 +169,18 @@ pub struct ViewConfig {
     pub contracts: Vec<String>,
     /// The names of its tools, where `*` matches any characters and `?` one; an empty list means every name.
     pub tools: Vec<String>,
-    /// Whether the view has only tools that say that they only read.
+    /// Whether the view has only tools that are declared as read-only.
     pub read_only: bool,
-    /// Whether it lists only two tools, one that finds its tools and one that calls them.
+    /// Whether it lists only two tools: one finds its tools, and one calls them.
     pub search: bool,
-    /// The clients that its schemas are written for; by default any that reads JSON Schema.
+    /// The clients for which its schemas are written; by default any that reads JSON Schema.
     pub profile: Option<ClientProfile>,
-    /// The names of tools, as in `tools`, that clients of the profile `anthropic` show a model at once, where they would let it
-    /// search for tools.
+    /// The names of tools, as in `tools`, that clients of the profile `anthropic` show a model immediately, instead of letting it
+    /// search for them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub always_load: Vec<String>,
-    /// Whether results hold the receipt of their call; by default those of a view without a profile do, where `[audit]` does
-    /// not say otherwise.
+    /// Whether results contain the receipt of their call; by default those of a view without a profile do, unless `[audit]`
+    /// disables it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub receipts: Option<bool>,
 }
@@ -189,35 +189,36 @@ pub struct ViewConfig {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct HttpConfig {
-    /// The address; without it `weir serve` speaks stdio when its stdin is not a terminal.
+    /// The address; without it, `weir serve` uses stdio if its stdin is not a terminal.
     pub listen: Option<SocketAddr>,
-    /// Further `Host` values to accept, beside loopback names and the listen address.
+    /// Further `Host` values to accept, in addition to loopback names and the listen address.
     pub hosts: Vec<String>,
-    /// Origins a browser may call from, beside loopback ones.
+    /// Origins from which a browser may call, in addition to loopback ones.
     pub origins: Vec<String>,
     /// The URL that clients use behind a proxy.
     pub public_url: Option<String>,
-    /// What ChatGPT's registry of apps reads at `/.well-known/openai-apps-challenge`, as proof whose server it is.
+    /// The text that ChatGPT's app registry reads at `/.well-known/openai-apps-challenge` to verify who owns the server.
     pub openai_apps_challenge: Option<String>,
     pub body_max_bytes: usize,
-    /// Connections in all: for a further one, one that is idle gives way, or it waits.
+    /// The total number of connections: beyond it, an idle one gives way to a new one, or the new one waits.
     pub connections_max: usize,
-    /// Connections from one address without a valid key; for a further one, the oldest is closed.
+    /// Connections from one address without a valid key; beyond it, the oldest is closed.
     pub address_connections_max: usize,
-    /// Tools in one page of `tools/list`. Half of the clients that were tried read the first page alone.
+    /// Tools in one page of `tools/list`. Half of the tested clients read only the first page.
     pub page_size: usize,
     /// The time for which clients may keep a listing.
     pub list_ttl_ms: u64,
-    /// Legacy sessions in all.
+    /// The total number of legacy sessions.
     pub sessions_max: usize,
     pub session_idle_s: u64,
-    /// The time for which a process that is to end serves on and is not ready, so that a load balancer sends calls elsewhere.
+    /// How long an ending process keeps serving while it reports that it is not ready, so that a load balancer sends calls
+    /// elsewhere.
     pub drain_s: u64,
-    /// Open notification streams in all.
+    /// The total number of open notification streams.
     pub streams_max: usize,
-    /// Whether tools are served by plain HTTP too, below `/rest/`.
+    /// Whether tools are also served by plain HTTP, below `/rest/`.
     pub rest: bool,
-    /// Whether tools are served as pages with forms for people, below `/forms/`.
+    /// Whether tools are also served as pages with forms for people, below `/forms/`.
     pub forms: bool,
 }
 
@@ -245,7 +246,7 @@ impl Default for HttpConfig {
 }
 
 impl HttpConfig {
-    /// Returns the URL that clients begin with, if one is configured, without the endpoint that some write at its end.
+    /// Returns the base URL for clients, if one is configured, without the endpoint that some operators append.
     pub fn public_base(&self) -> Option<&str> {
         let url = self.public_url.as_deref()?.trim_end_matches('/');
         Some(url.strip_suffix("/mcp").unwrap_or(url))
@@ -256,17 +257,18 @@ impl HttpConfig {
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct IdentityConfig {
-    /// Whether every caller needs a key, even before the first one is made. Other addresses than loopback require this. If it
-    /// is false, keys are needed as soon as one was ever made.
+    /// Whether every caller needs a key, even before the first one is made. Addresses other than loopback require this. If it is
+    /// false, keys are required once the first one has been made.
     pub required: bool,
-    /// The issuers whose access tokens (JWTs) are accepted beside keys. With an issuer, every caller needs a key or a token.
+    /// The issuers whose access tokens (JWTs) are accepted in addition to keys. With an issuer, every caller needs a key or a
+    /// token.
     pub issuers: Vec<IssuerConfig>,
-    /// Whether tokens of the issuers have to be bound to a key of their holder (DPoP). Keys are not tokens.
+    /// Whether tokens of the issuers must be bound to a key of their holder (DPoP). This does not apply to Weir's own keys.
     pub dpop_bound_access_tokens_required: bool,
 }
 
 impl IdentityConfig {
-    /// Returns `true` if every caller needs a credential, whether there are keys or not.
+    /// Returns `true` if every caller needs a credential, whether or not there are keys.
     pub fn needs_credential(&self) -> bool {
         self.required || !self.issuers.is_empty()
     }
@@ -276,18 +278,18 @@ impl IdentityConfig {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct AdminConfig {
-    /// The address of the admin API of `weir serve`; port 0 takes a free one. `None`: [`ADMIN_LISTEN`], or a free port where
-    /// that is taken. The address is written to `admin.url` in the state folder, where the command line finds it.
+    /// The address of the admin API of `weir serve`; port 0 takes a free one. `None`: [`ADMIN_LISTEN`], or a free port if that is
+    /// taken. The address is written to `admin.url` in the state folder, where the command line finds it.
     pub listen: Option<SocketAddr>,
     /// Whether there is an admin API.
     pub enabled: bool,
-    /// Further `Host` values to accept there, beside loopback names and the listen address.
+    /// Further `Host` values to accept there, in addition to loopback names and the listen address.
     pub hosts: Vec<String>,
-    /// The provider that signs people in to the console, beside admin keys.
+    /// The provider that signs people in to the console, in addition to admin keys.
     pub oidc: Option<AdminOidc>,
 }
 
-/// The address of the admin API where none is configured.
+/// The default address of the admin API.
 pub const ADMIN_LISTEN: SocketAddr =
     SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 8485);
 
@@ -306,10 +308,10 @@ impl Default for AdminConfig {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ContractsConfig {
-    /// The time between two descriptions of the sources of live contracts, which find what changed there; 0 disables them.
+    /// The time between two descriptions of the sources of live contracts, which detect changes there; 0 disables them.
     pub drift_interval_s: u64,
-    /// The days for which it is kept what calls looked like (no texts, no free numbers), so that a change is reported
-    /// with the agents whose calls it would have refused; 0 keeps nothing.
+    /// The days for which profiles of calls are kept (no texts, no free numbers), so that a change is reported with the agents
+    /// whose calls it would have refused; 0 keeps nothing.
     pub impact_days: u32,
 }
 
@@ -326,28 +328,29 @@ impl Default for ContractsConfig {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct AuditConfig {
-    /// When records are made to outlive the machine; they outlive the process as soon as a call is answered.
+    /// When records are synced so that they survive a crash of the machine; they survive a crash of the process as soon as a call
+    /// is answered.
     pub fsync: FsyncSetting,
     /// The time after the answer within which a record is synced, with `fsync = "interval"`.
     pub fsync_interval_ms: u64,
-    /// A new segment file is begun after this many bytes.
+    /// A new segment file is started after this many bytes.
     pub segment_max_bytes: u64,
     /// Segments that ended longer ago are removed; 0 keeps them.
     pub keep_days: u64,
-    /// The oldest segments are removed when all hold more; 0 keeps them.
+    /// The oldest segments are removed when all together exceed this; 0 keeps them.
     pub keep_max_bytes: u64,
-    /// Whether results of MCP hold the receipt of their call. A view may say otherwise.
+    /// Whether MCP results contain the receipt of their call. A view may override this.
     pub receipts: bool,
-    /// What has to be known to a database that gateways share before it happens.
+    /// What must be in a shared database before it happens.
     pub replicate: AuditReplication,
     /// `s3://BUCKET/PREFIX`: the trail is copied there, and no segment is removed before.
     pub copies: Option<String>,
-    /// The server of the bucket, where it is not that of AWS.
+    /// The server of the bucket, if it is not AWS.
     pub copies_endpoint: Option<String>,
     pub copies_region: Option<String>,
 }
 
-/// Which audit records reach another node before a call goes on.
+/// Which audit records reach another node before a call continues.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AuditReplication {
@@ -365,7 +368,7 @@ pub enum FsyncSetting {
     Interval,
     /// A sync comes before each call is answered.
     Each,
-    /// The system syncs when it likes.
+    /// The system decides when to sync.
     Off,
 }
 
@@ -386,14 +389,14 @@ impl Default for AuditConfig {
     }
 }
 
-/// The section `[metrics]`, for `/metrics` on the admin listener and on the one of `[http]`.
+/// The section `[metrics]`, for `/metrics` on the admin listener and on that of `[http]`.
 #[derive(Clone, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct MetricsConfig {
-    /// The bearer token that a scraper must show: `env:NAME` or `file:path`. Without it only loopback is scraped.
+    /// The bearer token that a scraper must send: `env:NAME` or `file:path`. Without it, only loopback may scrape.
     #[serde(skip_serializing)]
     pub token: Option<String>,
-    /// Tools with series of their own; the others share one.
+    /// The number of tools with their own series; the others share one.
     pub tools_max: usize,
 }
 
@@ -406,7 +409,7 @@ impl Default for MetricsConfig {
     }
 }
 
-/// Leaves out the token, reference or not.
+/// Leaves out the token, whether it is a reference or not.
 impl std::fmt::Debug for MetricsConfig {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         out.debug_struct("Metrics")
@@ -419,27 +422,27 @@ impl std::fmt::Debug for MetricsConfig {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct LimitsConfig {
-    /// Calls running at once, over all tools.
+    /// The number of concurrent calls, over all tools.
     pub in_flight_max: usize,
-    /// Instances of plugins that live at once, over all plugins: each holds the memory of one call.
+    /// The number of live plugin instances, over all plugins: each holds the memory of one call.
     pub instances_max: usize,
-    /// The bound on one call where its tool sets none.
+    /// The time limit of a call whose tool sets none.
     pub timeout_ms: u64,
-    /// Tasks that are kept at once, ended ones too: calls that went on after their request was answered. With 0, no call
-    /// becomes one.
+    /// The number of kept tasks, including ended ones: calls that continued after their request was answered. With 0, no call
+    /// becomes a task.
     pub tasks_max: usize,
     /// The rate of one agent, over all methods and tools: `1000/s`, `600/min`, or `off`.
     pub agent_rate: AgentRate,
-    /// Where the nodes that share a state count rates together: by default in the database with the state.
+    /// Where the nodes that share a state count rates together: by default, in the database with the state.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ledger: Option<LedgerPlace>,
     /// The calls of one agent in a day, UTC, if its key does not set them; 0 means no limit.
     pub agent_quota_day: u32,
     /// Calls of one agent in a month, UTC, in the same way.
     pub agent_quota_month: u32,
-    /// Bytes of bodies that are being read and of answers that clients have not taken, in all.
+    /// The total bytes of bodies that are being read and of answers that clients have not read.
     pub held_max_bytes: usize,
-    /// Those of one agent with a key.
+    /// The same for one agent with a key.
     pub agent_held_max_bytes: usize,
 }
 
@@ -460,7 +463,7 @@ impl Default for LimitsConfig {
     }
 }
 
-/// Calls and the seconds they are counted over.
+/// Calls, and the seconds over which they are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct AgentRate(pub Option<(u32, u32)>);
@@ -471,7 +474,7 @@ impl From<AgentRate> for String {
     }
 }
 
-/// Returns a rate as configurations and contracts have it.
+/// Returns a rate in the form used in configurations and contracts.
 pub fn rate_words((calls, seconds): (u32, u32)) -> String {
     match seconds {
         1 => format!("{calls}/s"),
@@ -516,12 +519,12 @@ pub enum LogFormat {
 }
 
 impl GatewayConfig {
-    /// Returns the sections that hold no secret, as they are in effect.
+    /// Returns the effective sections that contain no secret.
     pub fn sections(&self) -> serde_json::Map<String, serde_json::Value> {
         let value = |section: serde_json::Result<serde_json::Value>| section.expect("plain values");
         use serde_json::to_value;
-        // There is no `..` here: a new section does not compile before it is decided whether it is shown, and compared by a
-        // reload. The sections left out have names of their own, which a reload compares one by one.
+        // There is no `..` here: a new section does not compile until it is decided whether it is shown, and compared by a
+        // reload. The omitted sections consist of named entries, which a reload compares one by one.
         let Self {
             folders,
             state,

@@ -7,13 +7,13 @@ use chacha20poly1305::{
 };
 use sha2::{Digest, Sha256};
 
-/// Longer texts are not sealed.
+/// The bound on a text; longer ones are not sealed.
 pub const TEXT_MAX_BYTES: usize = 32 << 10;
 /// The bound on sealed texts: a longer one is refused before any work is done on it.
 const SEALED_MAX_BYTES: usize = (NONCE_BYTES + TEXT_MAX_BYTES + TAG_BYTES).div_ceil(3) * 4;
 const NONCE_BYTES: usize = 24;
 const TAG_BYTES: usize = 16;
-/// The text that messages between nodes are bound to. A list or a session is bound to a digest, which is longer.
+/// The text to which messages between nodes are bound. A list or a session is bound to a digest, which is longer.
 const MESSAGE: &[u8] = b"a message between nodes";
 
 /// Seals and opens cursors and states with one key (XChaCha20-Poly1305).
@@ -46,14 +46,14 @@ impl CursorScope {
 }
 
 impl CursorCipher {
-    /// Makes a key that lives as long as the process.
+    /// Creates a key for the life of the process.
     pub fn ephemeral() -> std::io::Result<Self> {
         let mut key = [0; 32];
         getrandom::fill(&mut key).map_err(|error| std::io::Error::other(error.to_string()))?;
         Ok(Self::with_key(&key))
     }
 
-    /// Takes the key of the state, so that cursors outlive a restart and all processes share them.
+    /// Uses the key of the state, so that cursors survive a restart and are shared by all processes.
     pub fn with_key(key: &[u8; 32]) -> Self {
         Self {
             cipher: XChaCha20Poly1305::new(Key::from_slice(key)),
@@ -79,7 +79,7 @@ impl CursorCipher {
         Ok(URL_SAFE_NO_PAD.encode(sealed))
     }
 
-    /// Seals a few bytes under a random number that stays readable: it is the nonce, and so belongs to one text alone.
+    /// Seals a few bytes under a random number that remains readable: it is the nonce, so it belongs to only one text.
     pub fn seal_under(&self, number: u128, bound: &CursorScope, bytes: &[u8]) -> Vec<u8> {
         let payload = Payload {
             msg: bytes,
@@ -99,7 +99,7 @@ impl CursorCipher {
         self.cipher.decrypt(&numbered_nonce(number), payload).ok()
     }
 
-    /// Seals a message for other nodes. `None`: there are no random numbers.
+    /// Seals a message for other nodes. `None`: the system has no random numbers.
     pub fn seal_message(&self, content: &[u8]) -> Option<Vec<u8>> {
         let mut sealed = vec![0; NONCE_BYTES];
         getrandom::fill(&mut sealed).ok()?;
@@ -122,7 +122,7 @@ impl CursorCipher {
         self.cipher.decrypt(XNonce::from_slice(nonce), payload).ok()
     }
 
-    /// Opens a cursor; `None` for a foreign, altered or stale one, and the caller learns no more than that.
+    /// Opens a cursor; `None` for a foreign, altered or stale one, without revealing which.
     pub fn open_sealed(&self, bound: &CursorScope, sealed: &str) -> Option<String> {
         if sealed.len() > SEALED_MAX_BYTES {
             return None;

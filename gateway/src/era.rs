@@ -1,7 +1,7 @@
 //! The two protocol eras: legacy (initialize handshake) and modern (per-request `_meta`).
 //!
-//! The body says which era a message is of. A header never makes a message legacy, so that no header can lead around a
-//! check of the modern era; it may only show that a modern client forgot its `_meta`.
+//! The body determines the era of a message. A header never makes a message legacy, so that no header can bypass a check of the
+//! modern era; it may only show that a modern client forgot its `_meta`.
 
 pub(crate) mod batch;
 pub mod cancellations;
@@ -15,7 +15,7 @@ use axum::http::HeaderMap;
 
 use crate::wire::{ProtocolVersion, RequestMeta, RpcError, raw};
 
-/// A longer `tracestate`, or one with more members, is not carried on.
+/// The bounds on a `tracestate`; one that exceeds them is not passed on.
 const STATE_MAX_BYTES: usize = 512;
 const STATE_MEMBERS_MAX: usize = 32;
 
@@ -29,7 +29,7 @@ pub enum RequestEra {
 }
 
 impl RequestEra {
-    /// Returns the era of a message. `headers` are there only over HTTP.
+    /// Returns the era of a message. `headers` exist only over HTTP.
     pub fn detect(
         method: &str,
         meta: &RequestMeta<'_>,
@@ -63,13 +63,13 @@ pub fn names_modern(headers: &HeaderMap) -> bool {
 /// The trace of a caller, and the linked one.
 struct CallerTraces<'a> {
     parent: Option<Cow<'a, str>>,
-    /// The `tracestate` beside the parent.
+    /// The `tracestate` that goes with the parent.
     state: Option<Cow<'a, str>>,
     link: Option<Cow<'a, str>>,
 }
 
-/// Returns the traces of a caller. `_meta.traceparent` goes before the HTTP header, which is a link beside it. A malformed one is
-/// ignored, and a state counts with its parent alone.
+/// Returns the traces of a caller. `_meta.traceparent` takes precedence over the HTTP header, which then becomes a link. A
+/// malformed one is ignored, and a state counts only together with its parent.
 fn traces<'a>(meta: &RequestMeta<'a>, headers: Option<&'a HeaderMap>) -> CallerTraces<'a> {
     let of_meta = meta
         .traceparent
@@ -107,7 +107,7 @@ pub fn header_state(headers: &HeaderMap) -> Option<Cow<'_, str>> {
     is_tracestate(&text).then_some(text)
 }
 
-/// Returns `true` for a text that may be carried on as `tracestate`: what W3C asks everyone to carry, and no more.
+/// Returns `true` for a text that may be passed on as `tracestate`: what W3C requires everyone to pass on, and no more.
 fn is_tracestate(text: &str) -> bool {
     let is_plain = |byte: u8| matches!(byte, b'\t' | b' '..=b'~');
     (1..=STATE_MAX_BYTES).contains(&text.len())

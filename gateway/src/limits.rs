@@ -1,4 +1,5 @@
-//! Bounds how many calls run at once, and how often. A caller that would have to wait is refused at once instead of queued.
+//! Bounds how many calls run at once, and how often. A caller that would have to wait is refused immediately instead of being
+//! queued.
 
 mod bytes;
 mod quotas;
@@ -30,13 +31,13 @@ pub use self::bytes::{BudgetFull, ByteBudget, BytesHolder, HeldBytes, UNCOUNTED_
 pub use self::quotas::{AgentQuotas, QuotaSpent};
 use crate::identity::CallerIdentity;
 
-/// The most that a semaphore holds on every platform.
+/// The most permits that a semaphore can have on every platform.
 const MOST: u32 = 1 << 28;
-/// The buckets that are examined with each new one, and dropped if they are full again. More than one, so that a table
-/// shrinks while agents come and go.
+/// The number of buckets that are examined for each new one, and dropped if they are full again. It is more than one, so that a
+/// table shrinks while agents come and go.
 const LOOKED_AT: usize = 2;
 
-/// Calls running at once over all tools.
+/// The bound on concurrent calls, over all tools.
 pub struct InFlightLimit {
     room: Arc<Semaphore>,
     most: u32,
@@ -50,11 +51,11 @@ struct LimiterDecisions {
     refused: AtomicU64,
 }
 
-/// Calls, and the seconds they are counted over.
+/// Calls, and the seconds over which they are counted.
 pub type Rate = (u32, u32);
 
-/// The buckets of all agents: one over everything an agent does, one for each of its tools that has a rate. Each rate has
-/// buckets of its own: an agent with two keys of different rates has what both allow, and no fresh bucket with each turn.
+/// The buckets of all agents: one over everything an agent does, one for each of its tools that has a rate. Each rate has its own
+/// buckets: an agent with two keys of different rates has what both allow, and does not get a fresh bucket by alternating.
 pub struct RateBuckets {
     /// `[limits] agent_rate`.
     agent_rate: ArcSwapOption<Rate>,
@@ -64,29 +65,29 @@ pub struct RateBuckets {
     of_tools: LimiterDecisions,
     clock: DefaultClock,
     started: Instant,
-    /// The ledger that counts the rates of several nodes. Without it, this process counts by itself.
+    /// The ledger that counts the rates of several nodes. Without it, this process counts on its own.
     ledger: OnceLock<Arc<SharedLedger>>,
 }
 
-/// The cost of a request for its agent's rate, if it was computed before the request was read.
+/// The charge of a request to its agent's rate, if it was made before the request was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RateCharge {
-    /// The rate is asked when the request is known.
+    /// The rate is checked when the request has been read.
     Due,
-    /// It was taken at the head of the request.
+    /// It was charged at the head of the request.
     Taken,
-    /// The agent asks too often: the milliseconds to wait.
+    /// The agent is over its rate: the milliseconds to wait.
     Over(u32),
 }
 
 /// A tenant, and the name of one of its agents.
 type Agent = (Arc<str>, Arc<str>);
 
-/// The buckets that are not full, and some that are full again. A new bucket costs the same among ten as among a million:
-/// the oldest few are looked at, and no walk over all of them is ever needed.
+/// The buckets that are not full, and some that are full again. The cost of a new bucket does not depend on their number: only
+/// the oldest few are examined, never all of them.
 struct BucketTable<K> {
     buckets: DashMap<K, Arc<RateBucket>, RandomState>,
-    /// Every key of `buckets` once, in the order in which they are looked at next.
+    /// Every key of `buckets` once, in the order in which they will be examined.
     keys: Mutex<VecDeque<K>>,
 }
 
@@ -95,14 +96,14 @@ struct RateBucket {
     counter: RateCounter,
     /// Seconds since the start.
     used: AtomicU64,
-    /// Requests that were taken and then cost nothing.
+    /// Requests that were charged but then cost nothing.
     given_back: AtomicU32,
 }
 
 /// The counter of a bucket's requests.
 enum RateCounter {
     Own(DefaultDirectRateLimiter),
-    /// All nodes together.
+    /// Counted by all nodes together.
     Shared(Arc<SharedBucket>),
 }
 
@@ -130,30 +131,30 @@ impl InFlightLimit {
         self.most
     }
 
-    /// Returns how many calls were let in, and how many were not.
+    /// Returns how many calls were admitted, and how many were refused.
     pub fn decisions(&self) -> (u64, u64) {
         self.decisions.counts()
     }
 
-    /// Takes the room of one call, until it is dropped.
+    /// Takes the room of one call, until the result is dropped.
     pub fn enter(&self) -> Option<OwnedSemaphorePermit> {
         self.decisions
             .count(self.room.clone().try_acquire_owned())
             .ok()
     }
 
-    /// Calls running now.
+    /// Returns the number of calls that are running.
     pub fn len(&self) -> usize {
         (self.most as usize).saturating_sub(self.room.available_permits())
     }
 
-    /// Returns `true` if no call runs.
+    /// Returns `true` if no call is running.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Returns when no call runs any more: not even a write whose caller has gone. For the end of the process, when no
-    /// new ones come in.
+    /// Waits until no call is running any more, not even a write whose caller has gone. For the end of the process, when no new
+    /// calls arrive.
     pub async fn drained(&self) {
         let _ = self.room.acquire_many(self.most).await;
     }
@@ -193,7 +194,7 @@ impl RateBuckets {
         }
     }
 
-    /// Counts together with the other nodes, before anything is counted.
+    /// Makes the nodes count together. Called before anything is counted.
     pub fn share(&self, ledger: Arc<SharedLedger>) {
         let _ = self.ledger.set(ledger); // a process is a node once
     }
@@ -208,7 +209,7 @@ impl RateBuckets {
         self.agent_rate.store(rate.map(Arc::new));
     }
 
-    /// Returns how many requests the buckets over everything let through, and how many they did not.
+    /// Returns how many requests the overall buckets let pass and refused.
     pub fn agent_decisions(&self) -> (u64, u64) {
         self.of_agents.counts()
     }
@@ -218,7 +219,7 @@ impl RateBuckets {
         self.of_tools.counts()
     }
 
-    /// Counts one request of any method. Returns an error with the milliseconds to wait if the agent asks too often. Without
+    /// Counts one request of any method. Returns an error with the milliseconds to wait if the agent is over its rate. Without
     /// keys every caller is `local`, which has no bound.
     pub async fn request(&self, caller: &CallerIdentity, now: Instant) -> Result<(), u32> {
         let decided = self.decide_request(caller, now);
@@ -235,7 +236,7 @@ impl RateBuckets {
         }
     }
 
-    /// Counts one request whose head is there.
+    /// Counts one request whose head has arrived.
     pub async fn charge(&self, caller: &CallerIdentity, now: Instant) -> RateCharge {
         match self.request(caller, now).await {
             Ok(()) => RateCharge::Taken,
@@ -243,8 +244,8 @@ impl RateBuckets {
         }
     }
 
-    /// Counts one of several requests of a message. Where this process counts by itself, that is done when the request is
-    /// known.
+    /// Counts one of several requests of a message. If this process counts on its own, this is done when the request has been
+    /// read.
     pub async fn charge_further(&self, caller: &CallerIdentity, now: Instant) -> RateCharge {
         match self.ledger.get() {
             None => RateCharge::Due,
@@ -252,7 +253,7 @@ impl RateBuckets {
         }
     }
 
-    /// Returns whether a request may run. It is counted here if it was not at its head.
+    /// Returns whether a request may run. It is counted here if it was not counted at its head.
     pub async fn settle(
         &self,
         charge: RateCharge,
@@ -266,8 +267,8 @@ impl RateBuckets {
         }
     }
 
-    /// Does the same at once, where it was counted before or this process counts by itself. A node counts what comes over
-    /// HTTP at its head.
+    /// Does the same without waiting, if the request was already counted or this process counts on its own. A node counts
+    /// requests over HTTP at their head.
     pub fn settle_at_once(
         &self,
         charge: RateCharge,
@@ -301,7 +302,7 @@ impl RateBuckets {
             {
                 return ledger.give_back(shared);
             }
-            // No more than the burst, since the bucket is filled up meanwhile.
+            // No more than the burst, since the bucket refills meanwhile.
             let more = |left: u32| (left < bucket.rate.0).then_some(left + 1);
             let relaxed = Ordering::Relaxed;
             let _ = bucket.given_back.fetch_update(relaxed, relaxed, more); // none over the burst
@@ -335,12 +336,12 @@ impl RateBuckets {
         self.of_tools.count(self.complete(decided).await)
     }
 
-    /// Asks the ledger where it has to decide.
+    /// Asks the ledger if it has to decide.
     async fn complete(&self, decided: RateDecision) -> Result<(), u32> {
         match decided {
             RateDecision::Passed => Ok(()),
             RateDecision::Over(wait_ms) => Err(wait_ms),
-            // In a box, so that what asks nothing stays small.
+            // Boxed, so that decisions without the ledger remain small.
             RateDecision::Asks(bucket) => Box::pin(self.ask(bucket)).await,
         }
     }
@@ -415,7 +416,7 @@ fn agent(caller: &CallerIdentity) -> Agent {
     (caller.tenant.clone(), caller.agent.clone())
 }
 
-/// Returns the agent that a caller's bytes count for.
+/// Returns the agent for which a caller's bytes count.
 pub fn holder(caller: &CallerIdentity) -> BytesHolder {
     caller.grant.as_ref().map(|_| agent(caller))
 }
@@ -450,7 +451,7 @@ impl<K: Clone + Eq + Hash> BucketTable<K> {
         bucket
     }
 
-    /// Takes `new` in, and looks at those that were longest not looked at.
+    /// Adds `new`, and examines the buckets that have not been examined for longest.
     fn sweep(&self, new: K, now: u64) {
         let mut keys = self.keys.lock();
         for _ in 0..LOOKED_AT.min(keys.len()) {
@@ -470,7 +471,8 @@ impl<K: Clone + Eq + Hash> BucketTable<K> {
 }
 
 impl RateBucket {
-    /// Takes what another request gave back, which goes first: no more lies there than requests of the agent are open.
+    /// Takes a token that another request gave back, which is used first: there are never more of these than open requests of the
+    /// agent.
     fn take_back(&self) -> bool {
         let less = |left: u32| left.checked_sub(1);
         self.given_back.load(Ordering::Relaxed) > 0
@@ -588,7 +590,7 @@ mod tests {
         );
     }
 
-    /// Within one window none of the buckets is full again: no walk over the table would find anything to drop.
+    /// Within one window none of the buckets is full again: going through the table would find nothing to drop.
     #[test]
     fn a_new_agent_costs_the_same_among_a_few_as_among_many() {
         let (buckets, rate) = (RateBuckets::new(None), (1, 86_400));
@@ -603,7 +605,7 @@ mod tests {
             }
             began.elapsed() / 1000
         };
-        // The quickest of some rounds: the machine of a test may be busy with others.
+        // The fastest of several rounds: the test machine may be busy with other work.
         let each = (0..20).map(added).min().expect("a round");
         assert!(each < Duration::from_micros(200), "{each:?} an agent");
     }

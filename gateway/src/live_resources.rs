@@ -1,5 +1,5 @@
-//! Resources that change by themselves, as they may be listed: a server's list is checked by the same rules as a pinned one,
-//! once for each list that differs.
+//! Resources that change on their own, in the form that may be listed: a server's list is checked by the same rules as a pinned
+//! one, once for each different list.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -16,7 +16,7 @@ use weir_contracts::{
 
 use crate::catalogue::ItemSource;
 
-/// Lists that are kept.
+/// The most lists that are kept.
 const LISTS_MAX: usize = 256;
 
 /// The resources of one server, compiled.
@@ -40,7 +40,7 @@ impl LiveResourceCache {
         }
     }
 
-    /// Returns the operator's overlay of a server, if there is one and it was read.
+    /// Returns the operator's overlay of a server, if there is one and it has been read.
     pub fn overlay(&self, upstream: &str) -> Option<Arc<UpstreamOverlay>> {
         self.overlays.read().get(upstream).cloned()
     }

@@ -4,12 +4,12 @@
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 const MAPPED_MIN_BYTES: i32 = 1 << 20;
 
-/// Has large blocks given back when they are freed. By itself the C library maps a block on its own only until one of its size
-/// was freed: bodies of 4 MB then come from areas that stay with the process. To be called before there are other threads.
+/// Makes the C library return large blocks when they are freed. By default, it maps a block separately only until one of its size
+/// has been freed: bodies of 4 MB then come from areas that remain with the process. To be called before there are other threads.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 #[expect(unsafe_code, reason = "the C library offers it in no other way")]
 pub fn give_large_blocks_back() {
-    // SAFETY: it sets one number of the allocator.
+    // SAFETY: this sets one number of the allocator.
     unsafe { libc::mallopt(libc::M_MMAP_THRESHOLD, MAPPED_MIN_BYTES) };
 }
 
@@ -17,15 +17,15 @@ pub fn give_large_blocks_back() {
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 pub fn give_large_blocks_back() {}
 
-/// After this many bytes of JSON, free memory is returned to the system: their values take many times as much.
+/// After this many bytes of JSON, free memory is returned to the system: their values take many times as much memory.
 pub(crate) const MUCH_BYTES: usize = 1 << 20;
 
-/// Gives free blocks of every size back, a second later on a thread of its own: many small ones stay with the process otherwise.
+/// Returns free blocks of every size, a second later on a separate thread: otherwise many small ones remain with the process.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 pub(crate) fn give_free_blocks_back() {
     use std::sync::atomic::{AtomicBool, Ordering};
     static IS_COMING: AtomicBool = AtomicBool::new(false);
-    // What is freed until then is given back by the same look.
+    // Whatever is freed until then is returned in the same pass.
     if IS_COMING.swap(true, Ordering::Relaxed) {
         return;
     }
@@ -34,7 +34,7 @@ pub(crate) fn give_free_blocks_back() {
         IS_COMING.store(false, Ordering::Relaxed);
         give_free_blocks_back_now();
     };
-    // Where no thread can be made now, a later call tries again.
+    // If no thread can be created now, a later call tries again.
     if std::thread::Builder::new().spawn(look).is_err() {
         IS_COMING.store(false, Ordering::Relaxed);
     }
@@ -43,22 +43,22 @@ pub(crate) fn give_free_blocks_back() {
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 pub(crate) fn give_free_blocks_back() {}
 
-/// Gives free blocks of every size back, which takes some tenths of a second where there are many.
+/// Returns free blocks of every size, which takes some tenths of a second if there are many.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 #[expect(unsafe_code, reason = "the C library offers it in no other way")]
 pub(crate) fn give_free_blocks_back_now() {
-    // SAFETY: it only returns free pages to the system.
+    // SAFETY: this only returns free pages to the system.
     unsafe { libc::malloc_trim(0) };
 }
 
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 pub(crate) fn give_free_blocks_back_now() {}
 
-/// Gives back what only the start needed, once it is over: free blocks, and the pages of the program that were mapped for it. The
-/// kernel maps a page of the program again when it is used. Without this about half of the program stays resident.
+/// Returns what only the start needed, once it is over: free blocks, and the pages of the program that were mapped for it. The
+/// kernel maps a page of the program again when it is used. Without this, about half of the program remains resident.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 pub(crate) async fn give_start_back() {
-    // The first looks at sources come seconds later.
+    // The first checks of sources follow seconds later.
     for pause_ms in [500, 20_000] {
         tokio::time::sleep(std::time::Duration::from_millis(pause_ms)).await;
         let given_back = tokio::task::spawn_blocking(|| {
@@ -82,14 +82,14 @@ fn give_program_pages_back() {
     };
     let mappings = std::fs::read_to_string("/proc/self/smaps").unwrap_or_default();
     for (start, length) in unchanged_mappings(&mappings, &program.to_string_lossy()) {
-        // SAFETY: these pages cannot be written, and none of them, in memory or swapped out, is the process's own: they hold what
-        // the file holds, and the kernel reads the same bytes again.
+        // SAFETY: these pages cannot be written, and none, in memory or swapped out, is private to the process: they hold the
+        // contents of the file, and the kernel reads the same bytes again.
         unsafe { libc::madvise(start as *mut libc::c_void, length, libc::MADV_DONTNEED) };
     }
 }
 
-/// Returns start and length of each mapping of a file that is read-only and has no page of its own, in memory or swapped out.
-/// What the loader changed, such as tables of addresses, has such pages.
+/// Returns the start and length of each mapping of a file that is read-only and has no private page, in memory or swapped out.
+/// Parts that the loader changed, such as tables of addresses, have private pages.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 fn unchanged_mappings(smaps: &str, file: &str) -> Vec<(usize, usize)> {
     let mut found = Vec::new();
@@ -104,7 +104,7 @@ fn unchanged_mappings(smaps: &str, file: &str) -> Vec<(usize, usize)> {
                     .then(|| bounds(range))
                     .flatten();
             }
-            // The first has the pages in memory alone.
+            // The first counts only the pages in memory.
             ["Anonymous:" | "Swap:", size, "kB"] if size != "0" => mapping = None,
             ["VmFlags:", ..] => found.extend(mapping.take()),
             _ => {}

@@ -53,21 +53,21 @@ pub struct RequestScope {
     pub endpoint: CatalogueEndpoint,
     /// `http` or `stdio`.
     pub transport: &'static str,
-    /// The client whose session it is, where there are sessions.
+    /// The client of the session, if there are sessions.
     pub client: Option<Arc<SessionClient>>,
-    /// What the request costs the rate of its agent.
+    /// The charge of the request to the rate of its agent.
     pub charge: RateCharge,
 }
 
-/// The reply to a request. Requests that may take a while, and subscriptions, are run by the transport, which knows
-/// what a disconnect means.
+/// The reply to a request. Requests that may take a while, and subscriptions, are run by the transport, which handles
+/// disconnects.
 pub enum MethodReply<'a> {
     Answer(Vec<u8>),
     Call(McpCall<'a>),
     Subscribe(ListenSubscription),
 }
 
-/// Answers a request at once, or returns what the transport has to run. Counts the request in the metrics.
+/// Answers a request immediately, or returns the work that the transport has to run. Counts the request in the metrics.
 ///
 /// `Err` is the protocol error that the client gets.
 pub fn answer<'a>(
@@ -147,7 +147,7 @@ fn reply<'a>(
     })
 }
 
-/// The longest name from outside that an error repeats, in characters.
+/// The most characters of an outside name that an error repeats.
 const NAME_MAX_CHARS: usize = 64;
 
 impl RequestScope {
@@ -156,7 +156,7 @@ impl RequestScope {
         self.client.as_ref().map(|client| client.session)
     }
 
-    /// Returns what the caller can list at this endpoint. `Err` means that it may not know of the endpoint.
+    /// Returns what the caller can list at this endpoint. `Err` means that the endpoint is hidden from it.
     pub fn listing(&self) -> Result<Arc<CatalogueListing>, RpcError> {
         let snapshot = self.gateway.snapshot();
         let listing = snapshot
@@ -165,7 +165,7 @@ impl RequestScope {
         listing.ok_or_else(|| self.unknown())
     }
 
-    /// Returns whether results hold the receipt of their call here.
+    /// Returns whether results contain the receipt of their call here.
     fn has_receipts(&self, snapshot: &CatalogueSnapshot) -> bool {
         let usually = self.gateway.config().audit.receipts;
         snapshot.catalogue.has_receipts(&self.endpoint, usually)
@@ -194,8 +194,8 @@ impl RequestScope {
             && !snapshot.catalogue.is_hidden(contract, tool, viewer)
     }
 
-    /// Refuses the call of a tool that writes where the caller's token is for reading alone, before there is an answer: its
-    /// client can ask for another one.
+    /// Refuses the call of a tool that writes if the caller's token is only for reading, before there is an answer: its client
+    /// can request another token.
     fn check_scope(&self, call: &McpCall<'_>) -> Result<(), RpcError> {
         let CallSubject::Tool { name, .. } = &call.params.subject else {
             return Ok(());
@@ -216,7 +216,7 @@ impl RequestScope {
         }
     }
 
-    /// Takes a request from the rate of its agent.
+    /// Charges a request to the rate of its agent.
     fn within_rate(&self, method: RpcMethod) -> Result<(), RpcError> {
         self.gateway
             .buckets()
@@ -230,7 +230,7 @@ impl RequestScope {
             })
     }
 
-    /// Returns the path of the endpoint, as the trail has it.
+    /// Returns the path of the endpoint, as in the trail.
     fn place(&self) -> String {
         match &self.endpoint {
             CatalogueEndpoint::All => "/mcp".to_owned(),

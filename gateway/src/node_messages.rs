@@ -1,7 +1,7 @@
-//! Messages between the nodes that share a state in PostgreSQL: what belongs to a session or a task of another node is handed to
-//! it. What this process knows by itself is never sent, and without such a state there are no messages.
+//! Messages between the nodes that share a state in PostgreSQL: messages about a session or a task of another node are handed to
+//! that node. Nothing that this process can handle on its own is sent, and without such a state there are no messages.
 //!
-//! They go out in batches, sealed, and nothing waits for them but the requests about tasks of another node, for a bounded time.
+//! They are sent in sealed batches, and only requests about tasks of another node wait for them, for a bounded time.
 
 use std::{
     sync::{Arc, OnceLock},
@@ -21,19 +21,19 @@ use weir_state::{GatewayState, MessageRow, NewMessage, StateError};
 
 use crate::{cursor::CursorCipher, tasks::TaskReport};
 
-/// The time in which messages are gathered that go out together.
+/// The time during which messages are collected into one batch.
 const BATCH_INTERVAL: Duration = Duration::from_millis(5);
-/// Messages that wait to go out; further ones are lost.
+/// The most messages that wait to be sent; further ones are lost.
 const WAITING_MAX: usize = 4096;
 const WAITING_MAX_BYTES: usize = 64 << 20;
-/// A longer message is not sent. The answers of one agent's tasks may be as long.
+/// The maximum size of a message; a longer one is not sent. The answers of one agent's tasks may be this long.
 const MESSAGE_MAX_BYTES: usize = 17 << 20;
-/// The id of a request that is cancelled, as it is carried on.
+/// The bound on the id of a cancelled request that is passed on.
 const REQUEST_ID_MAX_BYTES: usize = 1 << 10;
-/// The time within which another node answers.
+/// The time within which another node must answer.
 const ANSWER_WITHIN: Duration = Duration::from_secs(2);
 const ASKED_AT_ONCE: usize = 32;
-/// The time for which a node counts as live after a look.
+/// The time for which a node counts as live after a check.
 const LIVE_MAX_AGE: Duration = Duration::from_millis(900);
 
 /// A message from one node to another, or to all others.
@@ -41,17 +41,17 @@ const LIVE_MAX_AGE: Duration = Duration::from_millis(900);
 pub enum NodeMessage {
     /// The client of a session cancels one of its calls.
     Cancelled { session: u128, request: Box<str> },
-    /// It answers a question of one of its calls.
+    /// The client answers a question of one of its calls.
     Answered {
         session: u128,
         question: u64,
         outcome: Result<Box<RawValue>, String>,
     },
-    /// It opened its stream of notifications: older ones end.
+    /// The client opened its stream of notifications: older ones end.
     StreamOpened { session: u128, stream: u64 },
-    /// A caller asks for its task, which this node has.
+    /// A caller asks for its task, which the receiving node has.
     TaskRequested { question: u64, request: TaskRequest },
-    /// What became of that. `None`: there is no such task.
+    /// The reply to that. `None`: there is no such task.
     TaskReported {
         question: u64,
         report: Option<Box<TaskReport>>,
@@ -86,7 +86,7 @@ pub struct ReceivedMessage {
 type MessageListener = Box<dyn Fn(ReceivedMessage) + Send + Sync>;
 type WaitingReport = oneshot::Sender<Option<Box<TaskReport>>>;
 
-/// Sends and receives messages over the state that the nodes share.
+/// Sends and receives messages through the state that the nodes share.
 pub struct NodeMessages {
     state: Arc<GatewayState>,
     /// The id of this process as a node.
@@ -95,11 +95,11 @@ pub struct NodeMessages {
     waiting: Mutex<WaitingMessages>,
     noted: Notify,
     listener: OnceLock<MessageListener>,
-    /// The requests about tasks of other nodes, by their numbers.
+    /// The pending requests about tasks of other nodes, by their numbers.
     asked: DashMap<u64, WaitingReport, RandomState>,
-    /// Requests about tasks of other nodes that are under way at once.
+    /// Bounds the concurrent requests about tasks of other nodes.
     turns: Semaphore,
-    /// The nodes whose leases lasted, and when they were looked at.
+    /// The nodes with valid leases, and when these were read.
     live: tokio::sync::Mutex<Option<(Instant, Vec<String>)>>,
     started: Instant,
 }
@@ -120,7 +120,7 @@ struct WaitingMessages {
 }
 
 impl NodeMessage {
-    /// Returns the message that cancels a request, if its id is short enough to be carried on.
+    /// Returns the message that cancels a request, if its id is short enough to be passed on.
     pub fn cancel(session: u128, request: Box<str>) -> Option<Self> {
         let is_short = request.len() <= REQUEST_ID_MAX_BYTES;
         is_short.then_some(Self::Cancelled { session, request })
@@ -144,7 +144,7 @@ impl NodeMessages {
         }
     }
 
-    /// Waits until another node may be asked: one agent's requests must not fill the database's connections.
+    /// Waits until another node may be asked: the requests of one agent must not fill the database's connections.
     pub async fn turn(&self) -> Option<SemaphorePermit<'_>> {
         self.turns.acquire().await.ok()
     }
@@ -154,7 +154,7 @@ impl NodeMessages {
         let _ = self.listener.set(Box::new(listener)); // one transport serves a node
     }
 
-    /// Hands a message on, to one node or to all. One for which there is no room is lost, as with the database.
+    /// Hands a message on, to one node or to all. A message for which there is no room is lost, as with the database.
     pub fn send(&self, recipient: Option<&str>, message: &NodeMessage) {
         let content = serde_json::to_vec(message).expect("plain data");
         if content.len() > MESSAGE_MAX_BYTES {
@@ -205,8 +205,8 @@ impl NodeMessages {
         }
     }
 
-    /// Returns `true` while the lease of a node lasts. Requests at the same time share one look, and none that finds a node away
-    /// rests on an earlier one.
+    /// Returns `true` while the lease of a node is valid. Concurrent requests share one check, and a node is reported as gone
+    /// only after a check that began with this request or later.
     pub async fn is_live(&self, node: &str) -> Result<bool, StateError> {
         let begun = Instant::now();
         let Ok(mut live) = tokio::time::timeout(ANSWER_WITHIN, self.live.lock()).await else {
@@ -231,7 +231,8 @@ impl NodeMessages {
         Ok(is_live)
     }
 
-    /// Returns the time of the next of the looks that all of this process make at once, so that they go out together.
+    /// Returns the time of the next check that everything in this process makes at the same moment, so that the requests go out
+    /// together.
     pub fn next_look(&self, interval: Duration) -> Instant {
         let looks = self.started.elapsed().as_nanos() / interval.as_nanos() + 1;
         self.started + interval * u32::try_from(looks).unwrap_or(u32::MAX)
@@ -263,11 +264,11 @@ impl NodeMessages {
     }
 
     fn hear(&self, row: MessageRow) {
-        // A node with another key is none of this gateway's.
+        // A node with another key does not belong to this gateway.
         let Some(content) = self.cursors.open_message(&row.content) else {
             return;
         };
-        // A newer node may send messages that this one does not know.
+        // A newer node may send messages that this one does not support.
         let Ok(message) = serde_json::from_slice(&content) else {
             return;
         };

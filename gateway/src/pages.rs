@@ -1,8 +1,7 @@
-//! A tool as a page with a form, for people. The console's own parts draw the form from the schema in the page. The form is
-//! sent to the page's own address, and the gateway's errors are shown beside their fields
-//! (docs/decisions/one-way-to-draw-a-form.md).
+//! A tool as a page with a form, for people. The console's own parts draw the form from the schema in the page. The form is sent
+//! to the page's own address, and the gateway's errors are shown next to their fields (docs/decisions/one-way-to-draw-a-form.md).
 //!
-//! The other pages are whole: they hold their style, nothing is loaded, and they need no script.
+//! The other pages are self-contained: they include their style, load nothing, and need no script.
 
 mod reference;
 
@@ -21,9 +20,9 @@ pub(crate) use reference::reference;
 use crate::web_files::find_name;
 
 const STYLE: &str = include_str!("pages/page.css");
-/// The folder of the form's files among those that were built into the program.
+/// The folder of the form's files among those built into the program.
 pub(crate) const FORM_FILES: &str = "form";
-/// Where a page of a tool finds them. No contract has this name.
+/// The path at which a page of a tool finds them. No contract has this name.
 const FORM_PATH: &str = "../_assets/";
 
 /// Returns the page of one tool, which sends its form to its own address.
@@ -45,13 +44,13 @@ pub(crate) fn tool(tool: &ContractTool) -> String {
     page(title, &form, true)
 }
 
-/// Writes JSON where a script of the page finds it. A browser runs no such block, and nothing in it ends it.
+/// Writes JSON where a script of the page finds it. Browsers do not run such a block, and nothing in it can end it.
 fn data_block(id: &str, value: &Value) -> Markup {
     let text = value.to_string().replace('<', "\\u003c");
     html! { script id=(id) type="application/json" { (PreEscaped(text)) } }
 }
 
-/// Returns the page that leads to those of the tools; their addresses follow its own.
+/// Returns the page that links those of the tools; their addresses follow its own.
 pub(crate) fn index<'t>(
     title: &str,
     description: Option<&str>,
@@ -72,7 +71,7 @@ pub(crate) fn index<'t>(
     page(title, &list, false)
 }
 
-/// A page that says something, and may have one button, which posts to the page's own address.
+/// A page with a message, and optionally a button that posts to the page's own address.
 pub(crate) struct NoticePage<'n> {
     pub title: &'n str,
     pub lines: &'n [String],
@@ -90,8 +89,8 @@ pub(crate) fn notice(notice: &NoticePage<'_>) -> String {
     page(notice.title, &content, false)
 }
 
-/// Returns the `Content-Security-Policy` of such a page. A form may lead on to any site: browsers ask where an answer
-/// redirects to.
+/// Returns the `Content-Security-Policy` of such a page. A form may lead to any site, since browsers check where an answer
+/// redirects.
 pub(crate) fn notice_policy() -> &'static str {
     static POLICY: LazyLock<String> = LazyLock::new(|| {
         let style = STANDARD.encode(Sha256::digest(STYLE));
@@ -128,7 +127,7 @@ fn page(title: &str, content: &Markup, has_form: bool) -> String {
                     Some(style) => link rel="stylesheet" href={ (FORM_PATH) (style) };,
                     None => style { (PreEscaped(STYLE)) }
                 }
-                // A library adds a style element of this id unless it is there.
+                // A library adds a style element with this id unless it exists.
                 @if has_form { meta id="react-aria-pressable-style"; }
             }
             body {
@@ -188,7 +187,7 @@ mod tests {
         assert!(page.contains(r#"\u003c/script>"#), "{page}");
     }
 
-    /// No unit test embeds files, so that this is a program without them.
+    /// Unit tests embed no files, so this is a program without them.
     #[test]
     fn a_program_without_its_forms_says_how_to_make_them() {
         assert!(page_of(json!({})).contains("cargo xtask console"));

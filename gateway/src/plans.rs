@@ -1,5 +1,5 @@
-//! Writes that a person approves first. A plan says what a call would change; its caller repeats the call once it is approved,
-//! and that uses it up.
+//! Writes that a person approves first. A plan describes what a call would change; its caller repeats the call once the plan is
+//! approved, which uses it up.
 
 use std::{
     sync::{
@@ -22,21 +22,21 @@ use crate::{
     identity::{CallerIdentity, holder_name, now_ms},
 };
 
-/// The time in which a plan is approved and made, in milliseconds.
+/// The time within which a plan must be approved and carried out, in milliseconds.
 pub const LIFETIME_MS: i64 = 15 * 60 * 1000;
 
-/// The longest time between two looks for what has ended.
+/// The longest time between two searches for ended plans and results.
 const LOOK_INTERVAL: Duration = Duration::from_secs(60 * 60);
-/// The shortest one, and the pause after the state could not be asked.
+/// The shortest time, and the pause after the state could not be read.
 const LOOK_PAUSE: Duration = Duration::from_secs(1);
 const LOOK_RETRY: Duration = Duration::from_secs(60);
 
 /// The plans of all processes that share a state.
 pub struct WritePlans {
     state: Arc<GatewayState>,
-    /// The time of the next look for what has ended.
+    /// The time of the next search for ended plans and results.
     next_look_ms: AtomicI64,
-    /// Wakes that look where a plan may end earlier.
+    /// Wakes that search if a plan may end earlier.
     added: Notify,
 }
 
@@ -48,25 +48,25 @@ pub struct PlannedWrite {
     /// The key of the record.
     #[schema(value_type = Option<Object>)]
     pub key: Option<Map<String, Value>>,
-    /// The record as it is; null where it was not read.
+    /// The record as it is; null if it was not read.
     #[schema(value_type = Option<Object>)]
     pub before: Option<Map<String, Value>>,
-    /// The record as it would be, as far as it is known; null where there would be none.
+    /// The record as it would be, as far as known; null if there would be none.
     #[schema(value_type = Option<Object>)]
     pub after: Option<Map<String, Value>>,
     /// Further parts of the request to the source: an operation and its parameters, and conditions.
     #[schema(value_type = Option<Object>)]
     pub options: Option<Map<String, Value>>,
-    /// The columns whose values would be others.
+    /// The columns whose values would change.
     pub changed: Vec<String>,
-    /// Conditions that hold the write to the record as it was read.
+    /// Conditions that bind the write to the record as it was read.
     #[schema(value_type = Vec<Object>)]
     pub guards: Vec<Value>,
 }
 
-/// The caller and the change; the same call again has the same.
+/// The caller and the change; a repeat of the same call has the same subject.
 pub struct PlanSubject {
-    /// The caller, in a form that no other one has.
+    /// A unique name of the caller.
     caller: String,
     change: String,
 }
@@ -91,7 +91,7 @@ impl PlannedWrite {
         }
     }
 
-    /// Adds the record as it is.
+    /// Adds the current record.
     pub fn set_before(&mut self, before: Map<String, Value>) {
         self.after = self.after.take().map(|record| {
             let mut after = before.clone();
@@ -168,7 +168,7 @@ impl WritePlans {
         &self.state
     }
 
-    /// Returns the plan for the change that counts: it has not expired.
+    /// Returns the current plan for the change, which has not expired.
     pub async fn find(&self, subject: &PlanSubject) -> Result<Option<PlanRow>, StateError> {
         self.state
             .find_plan(&subject.caller, &subject.change, now_ms())
@@ -181,7 +181,7 @@ impl WritePlans {
         self.state.take_plan(&plan.id, reason, now_ms()).await
     }
 
-    /// Gives a plan back whose call did not make its write: it ended with a question, or nothing was sent.
+    /// Gives back a plan whose call did not make its write: it ended with a question, or nothing was sent.
     pub async fn give_back(
         &self,
         id: &str,
@@ -194,7 +194,7 @@ impl WritePlans {
         Ok(())
     }
 
-    /// Notes that the record of a plan that was taken had changed.
+    /// Records that the record of a taken plan had changed.
     pub async fn set_stale(&self, id: &str) -> Result<(), StateError> {
         self.state.set_plan_stale(id).await
     }
@@ -208,7 +208,7 @@ impl WritePlans {
         Ok(added)
     }
 
-    /// Forgets plans that have expired, and results that repeated calls no longer find, until the task ends. It looks when the
+    /// Forgets plans that have expired, and results that repeated calls no longer find, until the task ends. It searches when the
     /// next plan expires, and each hour.
     pub async fn forget_ended(&self) {
         loop {
@@ -236,7 +236,7 @@ impl WritePlans {
     }
 }
 
-/// Names a caller in a form that no other one has.
+/// Returns a unique name of a caller.
 pub fn caller_name(caller: &CallerIdentity) -> String {
     let kind = match caller.holder() {
         Some(_) => "user",
@@ -245,7 +245,7 @@ pub fn caller_name(caller: &CallerIdentity) -> String {
     format!("{kind} {} of {}", caller.principal(), caller.tenant)
 }
 
-/// Makes the row of a plan that waits. `contract` is `name@version`; `policies` those that would have denied the call.
+/// Makes the row of a waiting plan. `contract` is `name@version`; `policies` are those that would have denied the call.
 pub fn make_row(
     cursors: &CursorCipher,
     caller: &CallerIdentity,
@@ -273,7 +273,7 @@ pub fn make_row(
         caller: subject.caller.clone(),
         agent: caller.agent.to_string(),
         tenant: caller.tenant.to_string(),
-        // The name that an admin has who signed in as the same person.
+        // The name of an admin who signed in as the same person.
         subject: caller
             .holder()
             .map(|holder| holder_name(&holder.issuer, &holder.subject).to_string()),
@@ -291,7 +291,7 @@ pub fn make_row(
     })
 }
 
-/// Opens the sealed part of a plan; `None` if there is none any more, or another key sealed it.
+/// Opens the sealed part of a plan; `None` if it no longer exists, or another key sealed it.
 pub fn open_write(cursors: &CursorCipher, plan: &PlanRow) -> Option<PlannedWrite> {
     let sealed = plan.sealed.as_deref()?;
     let text = cursors.open_sealed(&bound(&plan.caller, &plan.change), sealed)?;
@@ -302,7 +302,7 @@ fn bound(caller: &str, change: &str) -> CursorScope {
     CursorScope::new("a planned write", 1, caller, change)
 }
 
-/// Returns the SHA-256 of parts, each with its length in front, as hex.
+/// Returns the SHA-256 of parts, each preceded by its length, as hex.
 pub fn digest(parts: &[&str]) -> String {
     let mut digest = Sha256::new();
     for part in parts {

@@ -1,4 +1,4 @@
-//! Keeps the outcomes of the files in the plugins folder, and lets one change of a file end before the next begins.
+//! Keeps the outcomes of the files in the plugins folder, and serialises changes of a file.
 
 use std::{
     collections::BTreeMap,
@@ -13,7 +13,7 @@ use tokio::sync::MutexGuard;
 use weir_files::FilePermission;
 use weir_plugin_host::LoadReport;
 
-/// The last word on each file.
+/// The last outcome of each file.
 #[derive(Default)]
 pub struct PluginFiles {
     files: Mutex<BTreeMap<String, PluginFileNote>>,
@@ -55,7 +55,7 @@ impl PluginFiles {
         self.files.lock().remove(file);
     }
 
-    /// Returns the files that are refused now, and why.
+    /// Returns the currently refused files, with the reasons.
     pub fn refused(&self) -> Vec<RefusedPluginFile> {
         let files = self.files.lock();
         let refused = files.iter().filter_map(|(file, noted)| {
@@ -73,7 +73,7 @@ impl PluginFiles {
         self.changing.lock().await
     }
 
-    /// Puts back what a process that was killed in the middle of a change has left; used before plugins are loaded.
+    /// Restores files after a process was killed in the middle of a change; used before plugins are loaded.
     pub fn recover(&self, folder: &Path) {
         let is_left = kept_files(folder).is_ok_and(|kept| !kept.is_empty());
         if let Some(error) = is_left
@@ -85,11 +85,11 @@ impl PluginFiles {
     }
 }
 
-/// The name of a file that another one took the place of is `.FILE.before-DIGEST`, with that one's digest. It starts with a
-/// dot: no folder of the gateway looks at such files.
+/// The name of a replaced file is `.FILE.before-DIGEST`, with the digest of the replacement. It starts with a dot, so that no
+/// folder of the gateway reads such files.
 const KEPT: &str = ".before-";
 
-/// A plugins folder that no other process changes over the admin API until this is dropped. Its functions wait for the disk.
+/// A plugins folder that no other process changes over the admin API until this is dropped. Its functions block on the disk.
 pub struct PluginFolderLock {
     folder: PathBuf,
     /// The folder, locked.
@@ -97,7 +97,7 @@ pub struct PluginFolderLock {
 }
 
 impl PluginFolderLock {
-    /// Locks the folder, and puts back what a process that was killed in the middle of a change has left.
+    /// Locks the folder, and restores files after a process was killed in the middle of a change.
     pub fn begin(folder: &Path) -> io::Result<Self> {
         fs::create_dir_all(folder)?;
         let lock = File::open(folder)?;
@@ -122,7 +122,7 @@ impl PluginFolderLock {
         Ok(changing)
     }
 
-    /// Puts a file there. The one before it is kept beside it until [`accept`](Self::accept) or
+    /// Writes a file. The previous one is kept next to it until [`accept`](Self::accept) or
     /// [`put_back`](Self::put_back).
     pub fn replace(&self, file: &str, bytes: &[u8], digest: &str) -> io::Result<()> {
         let place = self.folder.join(file);
@@ -136,7 +136,7 @@ impl PluginFolderLock {
         replaced
     }
 
-    /// Lets go of the file that was kept, for good: one that came back after a crash would be put back.
+    /// Removes the kept file durably: if it reappeared after a crash, it would be restored.
     pub fn accept(&self, file: &str, digest: &str) -> io::Result<()> {
         match fs::remove_file(self.kept(file, digest)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -145,8 +145,8 @@ impl PluginFolderLock {
         }
     }
 
-    /// Removes the build of that digest: the kept file is restored, if there is one. A file that was put there by hand
-    /// meanwhile stays.
+    /// Removes the build of that digest: the kept file is restored, if there is one. A file that was put there by hand meanwhile
+    /// is not touched.
     pub fn put_back(&self, file: &str, digest: &str) -> io::Result<()> {
         let place = self.folder.join(file);
         if read(&place)?.is_some_and(|bytes| hex::encode(Sha256::digest(bytes)) == digest) {
@@ -158,7 +158,7 @@ impl PluginFolderLock {
         self.accept(file, digest)
     }
 
-    /// Removes a file from the plugins folder. `Err` also means that it is not there.
+    /// Removes a file from the plugins folder. `Err` also means that it does not exist.
     pub fn remove(&self, file: &str) -> io::Result<()> {
         fs::remove_file(self.folder.join(file))
     }
@@ -168,7 +168,7 @@ impl PluginFolderLock {
     }
 }
 
-/// Returns the name of each file that was kept, and the digest of the build that took its place.
+/// Returns the name of each kept file, and the digest of the build that replaced it.
 fn kept_files(folder: &Path) -> io::Result<Vec<(String, String)>> {
     let mut kept = Vec::new();
     for entry in fs::read_dir(folder)? {

@@ -1,4 +1,4 @@
-//! Answers Prometheus' scrapes: with the series that are counted as things happen, and with what lives elsewhere and is
+//! Answers Prometheus' scrapes: with the series that are counted as things happen, and with numbers that are kept elsewhere and
 //! read now, so that nothing is kept twice.
 
 use std::sync::Arc;
@@ -80,7 +80,7 @@ fn load(gateway: &ServingGateway, families: &mut Vec<MetricFamily>) {
     families.push(family(&table::LIMITERS, decided.collect()));
 }
 
-/// The ledger that nodes share. Where this process counts by itself, all is zero.
+/// The ledger that nodes share. If this process counts on its own, everything is zero.
 fn ledger(gateway: &ServingGateway, families: &mut Vec<MetricFamily>) {
     let ledger = gateway.buckets().ledger();
     let figures = ledger.map(|ledger| ledger.figures()).unwrap_or_default();

@@ -95,12 +95,12 @@ impl ServingGateway {
         }
     }
 
-    /// Returns whether the gateway is to be sent calls.
+    /// Returns whether calls should be sent to the gateway.
     pub fn readiness(&self) -> &GatewayReadiness {
         &self.readiness
     }
 
-    /// Returns why no calls are to be sent to this process. While its audit trail cannot be written it refuses every call.
+    /// Returns why no calls should be sent to this process. While its audit trail cannot be written, it refuses every call.
     pub async fn fault(&self) -> Option<&'static str> {
         match self.readiness.fault().await {
             None => self
@@ -121,12 +121,12 @@ impl ServingGateway {
         let _ = self.node_messages.set(messages); // a process joins once
     }
 
-    /// Returns the messages between the nodes that share the state; `None` where there are no others.
+    /// Returns the messages between the nodes that share the state; `None` if there are no others.
     pub fn node_messages(&self) -> Option<&Arc<NodeMessages>> {
         self.node_messages.get()
     }
 
-    /// Sets what keeps the accounts of callers at other servers, before anything is served.
+    /// Sets the accounts of callers at other servers, before anything is served.
     pub fn set_accounts(&self, accounts: Arc<AccountRegistry>) {
         let _ = self.accounts.set(accounts); // there is one state in a process
     }
@@ -136,7 +136,7 @@ impl ServingGateway {
         self.accounts.get()
     }
 
-    /// Sets where writes wait that a person approves, before anything is served.
+    /// Sets the plans for writes that a person approves, before anything is served.
     pub fn set_plans(&self, plans: WritePlans) {
         let _ = self.plans.set(plans); // there is one state in a process
     }
@@ -146,17 +146,17 @@ impl ServingGateway {
         self.plans.get()
     }
 
-    /// Traces calls from now on, before the first of them.
+    /// Traces calls from now on. Called before the first call.
     pub fn with_traces(self, traces: Option<TraceSender>) -> Self {
         Self { traces, ..self }
     }
 
-    /// Returns the configuration that is in effect now.
+    /// Returns the configuration in effect.
     pub fn config(&self) -> Guard<Arc<GatewayConfig>> {
         self.config.load()
     }
 
-    /// Takes over what may change while serving.
+    /// Applies the parts of a configuration that may change while serving.
     pub fn reconfigure(&self, config: GatewayConfig) {
         self.buckets.set_agent_rate(config.limits.agent_rate.0);
         self.quotas.set_usual(CallQuota::usual(&config.limits));
@@ -180,7 +180,7 @@ impl ServingGateway {
         self.snapshot.load_full()
     }
 
-    /// Returns what identifies callers by their keys and tokens.
+    /// Returns the registry that identifies callers by their keys and tokens.
     pub fn identities(&self) -> &IdentityRegistry {
         &self.identities
     }
@@ -195,7 +195,7 @@ impl ServingGateway {
         &self.metrics
     }
 
-    /// Returns what sends spans of calls; `None` where calls are not traced.
+    /// Returns the sender of spans of calls; `None` if calls are not traced.
     pub fn traces(&self) -> Option<&TraceSender> {
         self.traces.as_ref()
     }
@@ -210,17 +210,17 @@ impl ServingGateway {
         &self.quotas
     }
 
-    /// Returns the bound on calls that run at once.
+    /// Returns the bound on concurrent calls.
     pub fn in_flight(&self) -> &InFlightLimit {
         &self.in_flight
     }
 
-    /// Returns what seals cursors and states of questions.
+    /// Returns the cipher for cursors and states of questions.
     pub fn cursors(&self) -> &CursorCipher {
         &self.cursors
     }
 
-    /// Returns what calls looked like.
+    /// Returns the profiles of past calls.
     pub fn call_history(&self) -> &CallHistory {
         &self.call_history
     }
@@ -230,7 +230,7 @@ impl ServingGateway {
         &self.source_checks
     }
 
-    /// Returns the present resources of servers, as they may be listed.
+    /// Returns the current resources of servers, in the form that may be listed.
     pub fn live_resources(&self) -> &LiveResourceCache {
         &self.live_resources
     }
@@ -250,12 +250,12 @@ impl ServingGateway {
         self.listing.subscribe()
     }
 
-    /// Returns the bound on one call whose tool sets none.
+    /// Returns the time limit of a call whose tool sets none.
     pub fn timeout(&self) -> Duration {
         Duration::from_millis(self.config.load().limits.timeout_ms)
     }
 
-    /// Swaps in a new generation; wakes the streams only when a listing changed.
+    /// Swaps in a new generation; wakes the streams only if a listing changed.
     pub fn swap_snapshot(&self, snapshot: CatalogueSnapshot) {
         let listing = snapshot.listing_generation;
         self.metrics.set_tools(snapshot.catalogue.meters());

@@ -15,27 +15,27 @@ use weir_state::{ClientSessionRow, GatewayState, StateError};
 
 use crate::identity::now_ms;
 
-/// The time for which an id leads to its session, wherever it is taken up.
+/// The time for which an id leads to its session, wherever it is resumed.
 pub const SESSION_LIFE_MS: i64 = 24 * 60 * 60 * 1000;
-/// Notes that are known at once. Over it a session that is noted ends elsewhere as it is not known there.
+/// The most notes in memory. Beyond it, a session with a note ends at other processes, which do not have the note.
 const NOTES_MAX: usize = 1 << 16;
-/// A note that is longer is not carried on: the session can be taken up by no other process.
+/// The bound on a note. A longer one is not passed on: no other process can then resume the session.
 const NOTE_MAX_BYTES: usize = 16 << 10;
-/// Rows that are read at once.
+/// The number of rows that are read at once.
 const PAGE: u32 = 4096;
 
 /// The number in a session's id.
 type SessionNumber = u128;
 
-/// The settings of one session, as the state stores them.
+/// The settings of one session, as stored in the state.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionNote {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub ended: bool,
-    /// The lowest level of log messages that it wants.
+    /// The lowest level of log messages that it requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub level: Option<String>,
-    /// The resources that it listens for.
+    /// The resources for which it listens.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub watched: BTreeSet<String>,
 }
@@ -43,7 +43,7 @@ pub struct SessionNote {
 /// Called for a note that another process has written.
 type Listener = Box<dyn Fn(SessionNumber, &SessionNote) + Send + Sync>;
 
-/// The settings that a client changed since its session was written last.
+/// The settings that a client changed since its session was last written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct SessionChange {
     ended: bool,
@@ -57,18 +57,18 @@ struct SessionChange {
 pub struct SessionNotes {
     /// The notes, and when each is forgotten.
     notes: DashMap<SessionNumber, (SessionNote, i64), RandomState>,
-    /// The changes that are not written down yet.
+    /// The changes that are not yet written.
     waiting: Mutex<HashMap<SessionNumber, SessionChange, RandomState>>,
     noted: Notify,
-    /// The number of the last change taken over.
+    /// The number of the last applied change.
     seen: Mutex<i64>,
-    /// The fail-overs of the database after which all was read.
+    /// The number of database fail-overs after which everything was read.
     fail_overs: Mutex<u64>,
     listener: OnceLock<Listener>,
 }
 
 impl SessionNote {
-    /// Returns the note as it is carried on: where it is too long for that, no other process takes the session up.
+    /// Returns the note in the form that is passed on: if it is too long for that, no other process resumes the session.
     fn carried(self) -> Self {
         let is_short = |text: String| text.len() <= NOTE_MAX_BYTES;
         match !self.ended && serde_json::to_string(&self).is_ok_and(is_short) {
@@ -126,7 +126,7 @@ impl SessionNotes {
         self.notes.get(&session).map(|known| known.0.clone())
     }
 
-    /// Notes something of a session; it is written down in a moment.
+    /// Changes the note of a session; it is written in a moment.
     pub fn add(&self, session: SessionNumber, note: SessionNote) {
         let known = self.find(session).unwrap_or_default();
         let change = SessionChange::between(&known, &note);
@@ -139,7 +139,7 @@ impl SessionNotes {
         self.noted.notify_one();
     }
 
-    /// Waits for a note that is to be written down.
+    /// Waits for a note to write.
     pub async fn noted(&self) {
         self.noted.notified().await;
     }
@@ -175,9 +175,9 @@ impl SessionNotes {
         written
     }
 
-    /// Takes over what other processes have written.
+    /// Reads what other processes have written.
     pub async fn take_over(&self, state: &GatewayState) -> Result<(), StateError> {
-        // After a fail-over the database may know less than this process has seen.
+        // After a fail-over, the database may have less than this process has seen.
         let fail_overs = state.fail_overs();
         let has_moved = *self.fail_overs.lock() != fail_overs;
         if has_moved || state.session_number().await? < *self.seen.lock() {
@@ -205,7 +205,7 @@ impl SessionNotes {
         Ok(())
     }
 
-    /// Has the ends written again of sessions that the database knows nothing of.
+    /// Writes the ends of sessions again that the database does not have.
     fn end_again(&self, there: &HashSet<String>) {
         let now = now_ms();
         let is_lost = |session: SessionNumber| !there.contains(&session_name(session));
@@ -229,11 +229,11 @@ impl SessionNotes {
             return;
         };
         let known = self.find(session);
-        // Newer notes of this process are written over it, and a note that comes back unchanged is known.
+        // Newer notes of this process will overwrite it, and a note that comes back unchanged is already known.
         if self.waiting.lock().contains_key(&session) || known.as_ref() == Some(&note) {
             return;
         }
-        // A database that took over may not know of an end: it is written again.
+        // After a fail-over, the database may not have an end: it is written again.
         if !note.ended && known.is_some_and(|known| known.ended) {
             let change = SessionChange {
                 ended: true,

@@ -6,11 +6,11 @@ use weir_contracts::CompiledContract;
 
 use crate::catalogue::ToolCatalogue;
 
-/// The contracts of a gateway at one moment. A call keeps the snapshot that it began with.
+/// The contracts of a gateway at one moment. A call keeps the snapshot with which it began.
 pub struct CatalogueSnapshot {
-    /// Moves with every swap.
+    /// Rises with every swap.
     pub generation: u64,
-    /// Moves only when a listing changed; what list_changed is sent for.
+    /// Rises only when a listing changed, for which list_changed is sent.
     pub listing_generation: u64,
     pub catalogue: ToolCatalogue,
     /// The compiled contracts the catalogue was made from, in name order.

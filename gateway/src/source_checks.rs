@@ -4,12 +4,12 @@ use std::{sync::OnceLock, time::Duration};
 
 use tokio::sync::{mpsc, oneshot};
 
-/// Checks that may wait: sources are described one after the other.
+/// The most checks that may wait: sources are described one after the other.
 const WAITING_MAX: usize = 16;
-/// The time for which a failed call waits for the look at its source.
+/// How long a failed call waits for the check of its source.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Hands requests to check a source to the one that makes the checks.
+/// Passes requests to check a source to the task that makes the checks.
 #[derive(Default)]
 pub struct SourceChecks {
     /// The sender, set once there is a receiver.
@@ -30,8 +30,8 @@ impl SourceChecks {
         self.to.set(to).is_ok().then_some(checks)
     }
 
-    /// Returns `true` if the source of a live contract differs from what was published, and `false` if that cannot be found
-    /// out soon.
+    /// Returns `true` if the source of a live contract differs from what was published, and `false` if this cannot be determined
+    /// soon.
     pub async fn has_drifted(&self, contract: &str, collection: &str) -> bool {
         let Some(to) = self.to.get() else {
             return false;

@@ -1,9 +1,8 @@
 //! Keeps the calls that continue after their request was answered: the tasks of the protocol's extension
 //! `io.modelcontextprotocol/tasks`.
 //!
-//! A task is known to its process, and to the caller who began it. Neither it nor its result survives a restart; the call is
-//! in the audit trail like every other. Where several nodes share a state, the id of a task names its node, which the others
-//! ask.
+//! A task is known only to its process, and to the caller who began it. Neither it nor its result survives a restart; the call is
+//! in the audit trail like any other. If several nodes share a state, the id of a task names its node, which the others ask.
 
 mod events;
 mod name;
@@ -34,19 +33,19 @@ use crate::{
 pub use name::TaskPlace;
 pub use report::{LOST, TaskReport};
 
-/// The time that a task is kept, from its beginning. One that still runs then is cancelled.
+/// The time for which a task is kept, from its beginning. One that still runs then is cancelled.
 pub const KEPT_FOR: Duration = Duration::from_secs(60 * 60);
 
 /// The tasks of this process.
 pub struct TaskRegistry {
-    /// Writes the names of tasks, where other nodes are asked for them.
+    /// Writes the names of tasks, if other nodes can be asked for them.
     names: OnceLock<name::SharedNames>,
     most: AtomicUsize,
     table: Mutex<room::Table>,
     running: TaskTracker,
     /// Wakes the listeners of tasks.
     tick: Arc<watch::Sender<u64>>,
-    /// No call becomes a task any more.
+    /// Whether calls no longer become tasks.
     closed: AtomicBool,
     ending: CancellationToken,
 }
@@ -54,7 +53,7 @@ pub struct TaskRegistry {
 /// A call that may outlive its request.
 pub struct CallTask {
     id: u128,
-    /// The id as its caller has it.
+    /// The id in the form for its caller.
     name: String,
     owner: CallerIdentity,
     endpoint: CatalogueEndpoint,
@@ -85,7 +84,7 @@ struct CallTaskState {
 /// The stage of a task. The last three are final.
 #[derive(Clone, Debug)]
 pub enum TaskStage {
-    /// The request is still open, and no client knows the task.
+    /// The request is still open, and no client has the task.
     Open,
     /// The request was answered with the result of the call. There is no task.
     AnsweredAtOnce,
@@ -93,7 +92,7 @@ pub enum TaskStage {
     InputRequired(TaskQuestions),
     /// JSON: the result of the call.
     Completed(Arc<str>),
-    /// JSON: the error of the protocol that the request would have been answered with.
+    /// JSON: the protocol error with which the request would have been answered.
     Failed(Arc<str>),
     Cancelled,
 }
@@ -105,13 +104,13 @@ pub struct TaskQuestions {
     answers: Map<String, Value>,
 }
 
-/// A task as it is now.
+/// The current state of a task.
 pub struct TaskSnapshot {
     pub stage: TaskStage,
     pub created: Timestamp,
     pub updated: Timestamp,
     pub message: Option<String>,
-    /// Counts the stages: another number means another stage.
+    /// Counts the stages: a different number means a different stage.
     pub entered: u64,
 }
 
@@ -129,7 +128,7 @@ impl TaskRegistry {
         }
     }
 
-    /// Lets other nodes be asked for the tasks of this one, whose id is `node`.
+    /// Allows other nodes to be asked for tasks. `node` is the id of this one.
     pub fn share(&self, node: &str, cursors: CursorCipher) {
         if let Some(names) = name::SharedNames::new(node, cursors) {
             let _ = self.names.set(names); // a process joins once
@@ -146,7 +145,7 @@ impl TaskRegistry {
         self.tick.subscribe()
     }
 
-    /// Returns how many are kept, ended ones too.
+    /// Returns how many are kept, including ended ones.
     pub fn len(&self) -> usize {
         self.table().len() // which lets go of those that are over
     }
@@ -156,7 +155,7 @@ impl TaskRegistry {
         self.len() == 0
     }
 
-    /// Returns a call that may become a task; `None` if no call may now. `events` get its messages until then.
+    /// Returns a call that may become a task; `None` if no call may currently become one. `events` get its messages until then.
     pub fn open(
         &self,
         owner: &CallerIdentity,
@@ -200,7 +199,7 @@ impl TaskRegistry {
         }))
     }
 
-    /// Runs the call of a task, which ends with its key, with its time, and with this process.
+    /// Runs the call of a task, which ends with its key, with its time limit, and with this process.
     pub fn run(&self, task: &Arc<CallTask>, call: impl Future<Output = ()> + Send + 'static) {
         let task = task.clone();
         self.running.spawn(async move {
@@ -217,7 +216,7 @@ impl TaskRegistry {
         });
     }
 
-    /// Makes a task of a call that is under way, unless it has just ended or there is no room: then its request waits on.
+    /// Turns a running call into a task, unless it has just ended or there is no room: then its request keeps waiting.
     pub fn keep(&self, task: &Arc<CallTask>) -> bool {
         let mut table = self.table();
         let most = self.most.load(Ordering::Relaxed);
@@ -268,7 +267,7 @@ impl TaskRegistry {
         name::number(id).is_some_and(|number| self.lock().contains_key(&number))
     }
 
-    /// Returns where a task is by its id, if this caller began it at this endpoint at another node, and it is kept still.
+    /// Returns the place of a task by its id, if this caller began it at this endpoint at another node, and it is still kept.
     pub fn elsewhere(
         &self,
         caller: &CallerIdentity,
@@ -278,12 +277,12 @@ impl TaskRegistry {
         self.names.get()?.open(id, caller, endpoint)
     }
 
-    /// Lets no further call become a task: the process is about to end, and no client could read one.
+    /// Prevents further calls from becoming tasks: the process is about to end, and no client could read one.
     pub fn keep_no_more(&self) {
         self.closed.store(true, Ordering::Relaxed);
     }
 
-    /// Cancels what still runs, and waits for it.
+    /// Cancels the calls that are still running, and waits for them.
     pub async fn end_all(&self) {
         self.keep_no_more();
         self.ending.cancel();
@@ -291,21 +290,21 @@ impl TaskRegistry {
         self.running.wait().await;
     }
 
-    /// Returns the tasks that are kept still.
+    /// Returns the tasks that are still kept.
     fn table(&self) -> MutexGuard<'_, room::Table> {
         let mut table = self.lock();
         table.retain(|_, task| !task.is_over());
         table
     }
 
-    /// Returns the tasks, and perhaps some that are over.
+    /// Returns the tasks, possibly with some that are no longer kept.
     fn lock(&self) -> MutexGuard<'_, room::Table> {
         self.table.lock()
     }
 }
 
 impl CallTask {
-    /// Returns the id as clients know it.
+    /// Returns the id in the form for clients.
     pub fn id(&self) -> &str {
         &self.name
     }
@@ -315,7 +314,7 @@ impl CallTask {
         &self.cancel
     }
 
-    /// Returns the state of the task, and does not count as its caller's reading it.
+    /// Returns the state of the task, without counting as a read by its caller.
     pub fn seen(&self) -> TaskSnapshot {
         self.seen_in(&self.lock())
     }
@@ -338,14 +337,14 @@ impl CallTask {
         }
     }
 
-    /// Returns the state for its caller. A final state that was read stays as it is.
+    /// Returns the state for its caller. A final state that was read does not change.
     pub fn tell(&self) -> TaskSnapshot {
         let mut state = self.lock();
         state.is_told |= state.stage.has_ended();
         self.seen_in(&state)
     }
 
-    /// Notes that another node has sent its caller how it ended, if that is the stage with this number still.
+    /// Notes that another node has sent its caller how it ended, if the stage still has this number.
     pub fn note_delivered(&self, entered: u64) {
         let mut state = self.lock();
         state.is_told |= state.entered == entered && state.stage.has_ended();
@@ -356,7 +355,7 @@ impl CallTask {
         self.cancel.cancel();
     }
 
-    /// Returns `true` if the request is open still, and notes that it is answered with the result of the call.
+    /// Returns `true` if the request is still open, and notes that it is answered with the result of the call.
     pub fn answers_at_once(&self) -> bool {
         let mut state = self.lock();
         let is_open = matches!(state.stage, TaskStage::Open | TaskStage::AnsweredAtOnce);
@@ -366,7 +365,7 @@ impl CallTask {
         is_open
     }
 
-    /// Takes back questions whose answers are no longer waited for.
+    /// Withdraws questions whose answers are no longer awaited.
     pub fn take_back_questions(&self) {
         let mut state = self.lock();
         if matches!(state.stage, TaskStage::InputRequired(_)) {
@@ -398,7 +397,7 @@ impl CallTask {
         }
     }
 
-    /// Takes answers of the caller. Those that belong to no open question are left.
+    /// Takes answers of the caller. Those that belong to no open question are ignored.
     pub fn answer(&self, given: Map<String, Value>) {
         let mut state = self.lock();
         let TaskStage::InputRequired(TaskQuestions { open, answers }) = &mut state.stage else {
@@ -465,7 +464,7 @@ impl TaskStage {
     }
 }
 
-/// Ends a task whose call ended without an end: it panicked.
+/// Ends a task whose call panicked.
 struct TaskEndGuard<'t>(&'t CallTask);
 
 impl Drop for TaskEndGuard<'_> {

@@ -20,10 +20,10 @@ use crate::{
     snapshot::CatalogueSnapshot,
 };
 
-/// The program without a process: nothing is recorded, unless the test asks for it.
+/// The program without a process: nothing is recorded, unless the test requests it.
 pub(crate) struct GatewayFixture {
     app: GatewayApp,
-    /// The folder of its state, which lasts as long as it.
+    /// The folder of its state, which is removed with it.
     _folder: TempDir,
 }
 
@@ -114,7 +114,7 @@ pub(crate) fn publish(gateway: &ServingGateway, contracts: &[(&str, &[&str])]) {
     );
 }
 
-/// Swaps in the contract `up` of another server, which is not there. `lists`: `{tools?, resources?, …}`.
+/// Swaps in the contract `up` of another server, which does not run. `lists`: `{tools?, resources?, …}`.
 pub(crate) fn publish_offer(gateway: &ServingGateway, lists: &Value, resources: ResourceMode) {
     let (lists, _) = ServerLists::read("lists", &lists.to_string()).expect("lists");
     let document = offer::compose("lists", &lists).document.pinned();

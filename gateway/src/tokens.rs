@@ -13,7 +13,7 @@ const TOKENS: EmbeddedFile =
 /// The length of the longest token.
 const TOKEN_BYTES_MAX: usize = 128;
 
-/// The pieces that a text is cut into before pairs are merged. The original has `\s+(?!\S)` before `\s+`, which
+/// The pieces into which a text is cut before pairs are merged. The original has `\s+(?!\S)` before `\s+`, which
 /// [`TokenVocabulary::pieces`] does.
 const PIECE: &str = r"(?x)
     [^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?
@@ -29,7 +29,7 @@ pub struct TokenVocabulary {
     piece: Regex,
 }
 
-/// Returns the vocabulary. It is made on first use: most processes never count.
+/// Returns the vocabulary. It is created on first use: most processes never count.
 pub fn vocabulary() -> &'static TokenVocabulary {
     static MADE: LazyLock<TokenVocabulary> = LazyLock::new(TokenVocabulary::new);
     &MADE
@@ -50,7 +50,7 @@ impl TokenVocabulary {
         }
     }
 
-    /// Returns the number of tokens. Words that stand for something in a conversation, such as its end, are plain text.
+    /// Returns the number of tokens. Special tokens of a conversation, such as its end, count as plain text.
     pub fn count(&self, text: &str) -> usize {
         self.pieces(text)
             .map(|piece| self.count_piece(piece.as_bytes()))
@@ -76,7 +76,7 @@ impl TokenVocabulary {
         })
     }
 
-    /// Counts the parts that are left when the pair with the lowest rank is merged again and again. A long piece costs
+    /// Counts the parts that are left after the pair with the lowest rank has been merged repeatedly. A long piece costs
     /// little more than its length.
     fn count_piece(&self, piece: &[u8]) -> usize {
         if self.ranks.contains_key(piece) {
@@ -105,7 +105,7 @@ impl TokenVocabulary {
         count
     }
 
-    /// Returns the rank of what two neighbours would become, first the lowest.
+    /// Returns the rank of what two neighbours would become, for a heap with the lowest first.
     fn pair(&self, piece: &[u8], begin: usize, end: usize) -> Option<Reverse<(u32, usize, usize)>> {
         let is_short = end - begin <= TOKEN_BYTES_MAX;
         let rank = self

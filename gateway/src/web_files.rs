@@ -1,5 +1,5 @@
 //! Files for browsers that were built into the program: the console, and the script of the pages with forms. They hold no
-//! secret, and are served as they were built, each known by its content.
+//! secret, and are served as they were built, each identified by its content.
 
 use std::sync::OnceLock;
 
@@ -17,7 +17,7 @@ pub struct WebFile {
     /// sha256 of the content, hex.
     pub digest: &'static str,
     pub content: EmbeddedFile,
-    /// The content, compressed with brotli; none of a file that browsers seldom ask for.
+    /// The content, compressed with brotli; `None` for a file that browsers seldom request.
     pub compressed: Option<&'static [u8]>,
 }
 
@@ -30,15 +30,15 @@ pub(crate) struct ServedFile {
 /// The time for which a browser keeps a file.
 #[derive(Clone, Copy)]
 pub(crate) enum FileCaching {
-    /// It asks each time whether the file is the same: a page names its files by their content.
+    /// The browser checks each time whether the file is unchanged: a page names its files by their content.
     Revalidate,
-    /// It keeps a file whose name says its content.
+    /// The browser keeps a file whose name contains a hash of its content.
     Keep,
 }
 
 static FILES: OnceLock<Vec<ServedFile>> = OnceLock::new();
 
-/// Takes the files that were built into the program. A second call changes nothing.
+/// Sets the files that were built into the program. A second call changes nothing.
 pub fn embed_web_files(files: &'static [WebFile]) {
     FILES.get_or_init(|| files.iter().map(ServedFile::new).collect());
 }
@@ -48,7 +48,7 @@ pub(crate) fn find_file(path: &str) -> Option<&'static ServedFile> {
     FILES.get()?.iter().find(|served| served.file.path == path)
 }
 
-/// Returns the name of the one file in a folder that ends so; `None` where the program was built without it.
+/// Returns the name of the one file in a folder with this suffix; `None` if the program was built without it.
 pub(crate) fn find_name(folder: &str, end: &str) -> Option<&'static str> {
     let mut paths = FILES.get()?.iter().map(|served| served.file.path);
     paths.find_map(|path| {
@@ -57,7 +57,7 @@ pub(crate) fn find_name(folder: &str, end: &str) -> Option<&'static str> {
     })
 }
 
-/// Answers with a file, or that the client has it already.
+/// Answers with a file, or that the client already has it.
 pub(crate) fn serve_file(
     served: &ServedFile,
     headers: &HeaderMap,
@@ -124,7 +124,7 @@ impl FileCaching {
     }
 }
 
-/// Returns the headers that bound what a page may do, with its content security policy.
+/// Returns the headers that restrict a page, with its content security policy.
 pub(crate) fn protection(policy: &'static str) -> [(HeaderName, HeaderValue); 4] {
     [
         (
@@ -176,7 +176,7 @@ fn takes_brotli(headers: &HeaderMap) -> bool {
     })
 }
 
-/// Returns `true` if the client has this very file.
+/// Returns `true` if the client already has exactly this file.
 fn is_known(headers: &HeaderMap, tag: &str) -> bool {
     entries(headers, &header::IF_NONE_MATCH)
         .any(|known| known == "*" || known.strip_prefix("W/").unwrap_or(known) == tag)

@@ -4,7 +4,7 @@ pub use weir_protocol::*;
 
 use crate::identity::AuthenticationError;
 
-/// The error for a credential by which no caller is known, or that cannot be checked now.
+/// The error for a credential that identifies no caller, or that cannot be checked now.
 impl From<AuthenticationError> for RpcError {
     fn from(refused: AuthenticationError) -> Self {
         match refused.is_temporary() {

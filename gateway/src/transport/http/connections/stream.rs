@@ -1,5 +1,5 @@
-//! The connection of a client that may have nothing more to send: some close their side behind the request, as `nc -N` does,
-//! and read the answer. That looks like a client that has gone, until something is written to it.
+//! The connection of a client that may have nothing more to send: some close their side after the request, like `nc -N`, and read
+//! the answer. This looks like a client that has gone, until something is written to it.
 
 use std::{
     io::{self, IoSlice},
@@ -17,7 +17,7 @@ use tokio::{
 
 use super::seats::ConnectionSeat;
 
-/// The time for which a request is answered whose client has closed its side. Then its client counts as gone.
+/// How long a request is still answered after its client has closed its side. Then the client counts as gone.
 const HALF_CLOSED_MAX: Duration = Duration::from_millis(500);
 
 /// A connection whose end is reported later while a request is being answered.
