@@ -1,10 +1,9 @@
-//! Tests which tool of one name runs.
+//! Tests which of several tools with the same name runs.
 
 use super::*;
 use crate::testing;
 
-/// Two contracts may have a tool of one name for a while: where the build of a plugin is not there, the version before is
-/// served.
+/// Two contracts may have a tool of one name for a while: if the build of a plugin is missing, the previous version is served.
 #[tokio::test]
 async fn a_view_runs_the_tool_that_it_was_made_from() {
     let of = |contract: &str| ViewConfig {

@@ -1,4 +1,4 @@
-//! Keys and what they open.
+//! Keys and the access that they give.
 
 use super::*;
 
@@ -26,7 +26,7 @@ fn identities(rows: &[KeyRow], required: bool) -> IdentityRegistry {
     identities
 }
 
-/// Applies changes that another process made after what was seen.
+/// Applies changes that another process made later.
 fn change(identities: &IdentityRegistry, rows: &[KeyRow]) {
     let numbered = rows.iter().zip(identities.seen() + 1..);
     let rows: Vec<KeyRow> = numbered
@@ -187,7 +187,7 @@ fn an_access_list_that_cannot_be_read_allows_nothing() {
     );
 }
 
-/// A slower reader comes with what it read before the key was revoked.
+/// A slower reader applies what it read before the key was revoked.
 #[test]
 fn an_older_reading_never_undoes_a_revocation() {
     let key = minted();
@@ -209,7 +209,7 @@ fn an_older_reading_never_undoes_a_revocation() {
     assert_eq!(keys.seen(), 2);
 }
 
-/// A key with another access is another key. The end of a revoked key reaches all who wait for it, in any order.
+/// A key with a different access is a different key. The end of a revoked key reaches all tasks that wait for it, in any order.
 #[test]
 fn who_waits_for_the_end_of_a_key_hears_of_it() {
     let key = minted();
@@ -245,8 +245,8 @@ fn who_waits_for_the_end_of_a_key_hears_of_it() {
 }
 
 /// There are a million keys: each takes at most 300 bytes, as the benchmark row `scale` measures it in the program. Pages of
-/// the program itself do not count, since how many of them are resident differs from run to run. What other tests allocate
-/// meanwhile would count as well, so the test runs once more, in a process of its own.
+/// the program itself do not count, since how many of them are resident differs from run to run. Allocations of other tests would
+/// count as well, so the test runs again in a separate process.
 #[test]
 fn a_key_is_small() {
     const MANY: usize = 200_000;
@@ -310,7 +310,7 @@ fn a_key_is_small() {
     assert_eq!(keys.seen(), MANY as i64 + 1);
 }
 
-/// While all keys are read anew, another reading takes over no part of them that the first would miss.
+/// While all keys are read again, a concurrent read does not apply any change that the first would miss.
 #[tokio::test(flavor = "multi_thread")]
 async fn keys_stay_while_they_are_taken_over_twice_at_once() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -324,7 +324,7 @@ async fn keys_stay_while_they_are_taken_over_twice_at_once() {
     state.revoke_key(&gone.id, 1).await.expect("revoked");
     let identities = IdentityRegistry::new(true);
     for round in 1..200 {
-        // As after a fail-over, between the look of the one and that of the other.
+        // As after a fail-over, between the two reads.
         let (one, other) = tokio::join!(identities.take_over(&state), async {
             identities.fail_overs.store(round, Ordering::Relaxed);
             identities.take_over(&state).await

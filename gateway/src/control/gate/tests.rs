@@ -38,7 +38,7 @@ fn submission(contract: &CompiledContract) -> Submission<'_> {
     }
 }
 
-/// Opens the state once more, as another process does.
+/// Opens the state again, like another process.
 async fn gate(folder: &tempfile::TempDir) -> Gate {
     let state = GatewayState::open(&folder.path().join("state"))
         .await
@@ -50,7 +50,7 @@ async fn gate(folder: &tempfile::TempDir) -> Gate {
     )
 }
 
-/// Two processes look at the same moment, and both find the name free.
+/// Two processes check at the same moment, and both find the name free.
 #[tokio::test]
 async fn of_two_processes_one_gets_the_name_of_a_tool() {
     let contracts = contracts(&["depot", "desk"]).await;
@@ -109,7 +109,7 @@ async fn an_older_reading_never_takes_the_place_of_a_newer_one() {
         }
         stops += 1;
         switch(Some("1.0.0"), None).await;
-        // The newer reading either waits for the older one, or has ended before it goes on.
+        // The newer read either waits for the older one, or has ended before the older one continues.
         let newer =
             tokio::time::timeout(std::time::Duration::from_millis(50), gate.refresh()).await;
         older.await.expect("read");
@@ -190,7 +190,7 @@ async fn a_rollback_undoes_no_version_that_its_approval_never_saw() {
     assert_eq!(live(), "1.0.0");
 }
 
-/// A decision made while nothing of a contract was live does not apply to a version that went live since.
+/// A decision made while no version of a contract was live does not apply to a version that went live since.
 #[tokio::test]
 async fn what_was_made_on_a_retired_contract_is_refused_once_it_is_back() {
     let contract = desk(&["a"]).await;
@@ -212,7 +212,7 @@ async fn what_was_made_on_a_retired_contract_is_refused_once_it_is_back() {
     assert!(matches!(refused, Err(GateError::Changed(_))), "{refused:?}");
 }
 
-/// The shim of a draft is read off the difference once, however often the draft is looked at.
+/// The shim of a draft is derived from the difference once, however often the draft is viewed.
 #[tokio::test]
 async fn what_keeping_a_version_would_be_is_derived_once_for_each_draft() {
     let (old, new) = (desk(&["a", "b"]).await, desk(&["a"]).await);
@@ -237,7 +237,7 @@ async fn what_keeping_a_version_would_be_is_derived_once_for_each_draft() {
     );
 }
 
-/// A comment in a form changes nothing that is served, and every process shows it.
+/// A comment in a form changes nothing that is served, but every process shows it.
 #[tokio::test]
 async fn a_later_text_of_the_same_version_is_known_to_every_process() {
     let contract = desk(&["a"]).await;
@@ -264,7 +264,7 @@ async fn a_later_text_of_the_same_version_is_known_to_every_process() {
     );
 }
 
-/// Polls a future so many times; `None` if it has not ended by then.
+/// Polls a future a number of times; `None` if it has not ended by then.
 async fn polled<F: Future>(mut future: Pin<&mut F>, mut times: usize) -> Option<F::Output> {
     poll_fn(|context| match future.as_mut().poll(context) {
         Poll::Ready(output) => Poll::Ready(Some(output)),

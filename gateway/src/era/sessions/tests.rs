@@ -169,7 +169,7 @@ fn a_new_stream_takes_the_place_of_the_old_one() {
     assert!(second.ending.is_cancelled());
 }
 
-/// Two nodes hear of two streams in one order: the one that was announced last stays.
+/// Two nodes receive the announcements of two streams in the same order: the last announced one is kept.
 #[test]
 fn a_stream_ends_with_a_newer_one_of_another_node_alone() {
     let sessions = SessionTable::new(10, Duration::from_secs(60));
@@ -201,7 +201,7 @@ fn a_session_that_has_ended_takes_no_room() {
     assert!(sessions.order.lock().queued() <= 24);
 }
 
-/// When all sessions are taken, an agent that has more than its even part displaces its own session, and never another's.
+/// When all sessions are taken, an agent with more than its even share displaces its own session, never that of another agent.
 #[test]
 fn an_agent_displaces_its_own_sessions() {
     let sessions = SessionTable::new(40, Duration::from_secs(60));

@@ -55,7 +55,7 @@ impl TestIssuer {
         .to_string()
     }
 
-    /// Signs a token with the key that its algorithm says.
+    /// Signs a token with the key for its algorithm.
     pub(super) fn sign(&self, header: &Value, claims: &Value) -> String {
         let part = |value: &Value| BASE64.encode(value.to_string());
         let message = format!("{}.{}", part(header), part(claims));
@@ -65,7 +65,7 @@ impl TestIssuer {
                 let signed = self.curve.sign(&SystemRandom::new(), message.as_bytes());
                 signed.expect("a signature").as_ref().to_vec()
             }
-            // Signed with what everyone knows: the public key as a secret.
+            // Signed with a public value: the public key as a secret.
             Some("HS256") => {
                 let key = hmac::Key::new(hmac::HMAC_SHA256, self.edwards.public_key().as_ref());
                 hmac::sign(&key, message.as_bytes()).as_ref().to_vec()
@@ -196,7 +196,7 @@ async fn a_token_is_an_agent_with_what_its_claims_grant() {
     assert!(!caller.access().allows("desk", "find"), "no grant matches");
 }
 
-/// Policies name groups by their texts, so that a group without one would be of no policy.
+/// Policies refer to groups by their text, so a group without text would match no policy.
 #[tokio::test]
 async fn groups_are_as_the_token_has_them() {
     let issuer = TestIssuer::new();
@@ -398,7 +398,7 @@ async fn the_tokens_of_an_attacker_are_refused() {
     );
 }
 
-/// A kept token is found by its end. Another token with the same end is not taken for it.
+/// A cached token is found by its end. A different token with the same end is not mistaken for it.
 #[tokio::test]
 async fn another_text_before_a_known_signature_is_another_token() {
     let issuer = TestIssuer::new();
@@ -418,8 +418,8 @@ async fn another_text_before_a_known_signature_is_another_token() {
     assert!(resolve(&identities, &good, "/mcp/desk").await.is_ok());
 }
 
-/// A token without the claim that the configuration takes for the agent or the tenant is refused for that claim, so that an
-/// operator finds the setting.
+/// A token without the claim that is configured for the agent or the tenant is refused because of that claim, so that an operator
+/// finds the setting.
 #[tokio::test]
 async fn a_missing_claim_that_names_the_caller_has_its_own_reason() {
     let issuer = TestIssuer::new();
@@ -443,7 +443,7 @@ async fn a_missing_claim_that_names_the_caller_has_its_own_reason() {
     }
 }
 
-/// A refreshed token is the same caller, also with more scopes; another client or subject is another one.
+/// A refreshed token is the same caller, even with more scopes; a different client or subject is a different caller.
 #[tokio::test]
 async fn a_caller_is_issuer_subject_and_client() {
     let issuer = TestIssuer::new();
@@ -504,7 +504,7 @@ async fn an_issuer_that_is_no_longer_trusted_ends_its_callers() {
     );
 }
 
-/// A key that was taken out of a file is trusted no more after a reload, and another one is trusted at once.
+/// A key that was removed from a file is no longer trusted after a reload, and a new one is trusted immediately.
 #[tokio::test]
 async fn keys_in_a_file_are_those_of_the_last_reload() {
     let (old, new) = (TestIssuer::new(), TestIssuer::new());
@@ -531,12 +531,12 @@ async fn keys_in_a_file_are_those_of_the_last_reload() {
     renewed.expect("valid");
 }
 
-/// A stream ends with its token; a call that its token began goes on, since the client renews that.
+/// A stream ends with its token; a call that began with the token continues, since clients renew tokens.
 #[tokio::test]
 async fn what_is_open_ends_with_the_token_and_what_was_begun_does_not() {
     let issuer = TestIssuer::new();
     let (identities, _folder) = trusting(&issuer);
-    // Within the leeway the token is good for a request.
+    // Within the leeway, the token is valid for a request.
     let token = issuer.token(|_, claims| claims["exp"] = (now_ms() / 1000 - 1).into());
     let caller = resolve(&identities, &token, "/mcp/desk")
         .await
@@ -565,7 +565,7 @@ fn what_begins_as_a_key_is_never_read_as_a_token() {
     }
 }
 
-/// Serves the keys over HTTP and counts how often they are asked for.
+/// Serves the keys over HTTP and counts how often they are requested.
 fn serve(issuer: &TestIssuer, head: &str) -> (String, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}/keys", listener.local_addr().expect("an address"));
@@ -590,7 +590,7 @@ fn serve(issuer: &TestIssuer, head: &str) -> (String, Arc<AtomicUsize>) {
     (url, asked)
 }
 
-/// Returns identities whose tokens an issuer with its keys at this URL makes.
+/// Returns identities that trust an issuer with its keys at this URL.
 fn identities_of(url: String) -> IdentityRegistry {
     let identities = IdentityRegistry::open();
     let section = IdentityConfig {
@@ -626,7 +626,8 @@ async fn a_flood_of_unknown_keys_fetches_once() {
     assert_eq!(asked.load(Ordering::SeqCst), 1);
 }
 
-/// Requests that waited for a fetch which failed after long begin no other one: the last of them would wait for all of these.
+/// Requests that waited for a slow fetch that failed do not start another one: otherwise the last request would wait for all of
+/// these.
 #[tokio::test]
 async fn a_fetch_that_fails_late_answers_all_who_waited_for_it() {
     let issuer = TestIssuer::new();
@@ -639,7 +640,7 @@ async fn a_fetch_that_fails_late_answers_all_who_waited_for_it() {
             let mut stream = stream.expect("a connection");
             let _ = stream.read(&mut [0; 4096]);
             count.fetch_add(1, Ordering::SeqCst);
-            // The pause before the next fetch is over then.
+            // The pause before the next fetch is then over.
             std::thread::sleep(std::time::Duration::from_millis(2200));
             let _ = stream.write_all(
                 b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\nconnection: close\r\n\r\n",

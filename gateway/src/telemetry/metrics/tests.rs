@@ -1,4 +1,4 @@
-//! Series stay few, whatever is asked; calls are counted where they belong.
+//! The number of series is bounded for any requests; calls are counted where they belong.
 
 use tokio_util::sync::CancellationToken;
 
@@ -98,7 +98,7 @@ async fn a_published_tool_counts_from_zero_and_a_refusal_by_its_reason() {
     assert_eq!(value(&after, "weir_call_overhead_seconds_count"), 2.0);
 }
 
-/// The bound holds over publishes, and what is gone makes room.
+/// The bound applies across publishes, and removed tools make room.
 #[tokio::test]
 async fn tools_beyond_the_bound_share_a_series() {
     let gateway = testing::gateway(|config| config.metrics.tools_max = 4).await;
@@ -179,7 +179,7 @@ async fn every_row_of_the_table_is_scraped() {
         assert!(known, "{name} is not in the table");
     }
     for row in table::TABLE {
-        // This gateway has no plugins, no upstreams, no trail, no kept versions and no state of its own, and traces nothing.
+        // This gateway has no plugins, no upstreams, no trail, no kept versions and no state, and traces nothing.
         let absent = (row.name.starts_with("weir_plugin_") && row.labels.contains(&"plugin"))
             || row.labels.contains(&"upstream")
             || row.name.starts_with("weir_kept_version_")

@@ -18,7 +18,8 @@ mod streams;
 mod upstream;
 mod views;
 
-/// The time that a busy machine may take for what comes at once. The end of a server waits twice as long for connections.
+/// The time that a busy machine may take for something that is normally immediate. The end of a server waits twice as long for
+/// connections.
 const SOON: Duration = Duration::from_secs(30);
 
 const META: &str = r#"{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
@@ -189,13 +190,13 @@ fn post_head(path: &str, headers: &[(&str, &str)]) -> String {
     head
 }
 
-/// Returns headers as a request takes them.
+/// Returns headers in the form that a request takes.
 fn borrowed<'h>(headers: &'h [(&'static str, String)]) -> Vec<(&'h str, &'h str)> {
     let borrow = |(name, value): &'h (&'static str, String)| (*name, value.as_str());
     headers.iter().map(borrow).collect()
 }
 
-/// Returns a modern request. `params` are the members beside `_meta`.
+/// Returns a modern request. `params` are the members other than `_meta`.
 fn modern(id: &str, method: &str, params: &str) -> (Vec<(&'static str, String)>, String) {
     let rest = if params.is_empty() {
         String::new()
@@ -810,7 +811,7 @@ async fn legacy_versions_see_what_they_know() {
         .post("/mcp/nowhere", &[], list)
         .await
         .refused(404, -32600, json!(1));
-    // Clients that ask for everything lost the tools over an error here.
+    // Clients that list everything would lose the tools because of an error here.
     for (method, member) in [
         ("prompts/list", "prompts"),
         ("resources/list", "resources"),
@@ -932,7 +933,7 @@ async fn batches() {
             .await
             .refused(400, -32600, Value::Null);
     }
-    // What a session keeps is there in a batch too.
+    // The settings of a session also apply in a batch.
     let lists = json!({ "tools": [{ "name": "t", "inputSchema": {} }], "resources": [{ "uri": "file:///a", "name": "a" }] });
     testing::publish_offer(&server.gateway, &lists, ResourceMode::Pinned);
     let level = r#"{"jsonrpc":"2.0","id":1,"method":"logging/setLevel","params":{"level":"info"}}"#;

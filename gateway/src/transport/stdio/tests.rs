@@ -10,7 +10,7 @@ use crate::{config::GatewayConfig, testing};
 
 const META: &str = r#"{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
 
-/// The time that a busy machine may take for what comes at once.
+/// The time that a busy machine may take for something that is normally immediate.
 const SOON: Duration = Duration::from_secs(30);
 
 struct Client {
@@ -61,7 +61,7 @@ impl Client {
         self.next().await
     }
 
-    /// Closes the input and returns what was still answered.
+    /// Closes the input and returns the remaining answers.
     async fn end(mut self) -> Vec<Value> {
         self.input.shutdown().await.unwrap();
         tokio::time::timeout(SOON, self.served)
@@ -295,7 +295,7 @@ async fn the_end_is_heard_although_the_client_does_not_read() {
     ));
     let (_unread, mut input) = split(ours);
     let ping = b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n";
-    // The answers fill the pipe and what waits for it, until no further line is read.
+    // The answers fill the pipe and its queue, until no further line is read.
     while tokio::time::timeout(Duration::from_millis(200), input.write_all(ping))
         .await
         .is_ok()

@@ -12,7 +12,7 @@ const PATH: &str = "/mcp/desk";
 
 type Change = fn(&mut Value, &mut Value);
 
-/// Changes to a proof that is valid otherwise.
+/// Changes to an otherwise valid proof.
 const CORPUS: [(&str, Change, TokenFault); 26] = [
     (
         "alg none",
@@ -172,7 +172,7 @@ impl BoundClient {
         }
     }
 
-    /// Returns the public key as a proof carries it.
+    /// Returns the public key in the form that a proof contains.
     fn jwk(&self, id: &str) -> Value {
         let jwks: Value = serde_json::from_str(&self.key.jwks()).expect("JSON");
         let keys = jwks["keys"].as_array().expect("a list");

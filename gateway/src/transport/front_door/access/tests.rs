@@ -1,4 +1,4 @@
-//! Tests which hosts and origins are let in, as data.
+//! Tests which hosts and origins are admitted, as data.
 
 use super::*;
 

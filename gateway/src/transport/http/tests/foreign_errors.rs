@@ -1,4 +1,4 @@
-//! Failures of another server's tools, and what such a server says that looks like an error of ours.
+//! Failures of another server's tools, and answers of such a server that look like Weir's errors.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use weir_upstream::{KeptFiles, UpstreamConfig};
 
 use super::*;
 
-/// A server whose calls are answered by the test, and the gateway before it. `close_order` may write, `order_status` only
+/// A server whose calls are answered by the test, and the gateway in front of it. `close_order` may write, `order_status` only
 /// reads and may become a task; both have an output schema.
 struct Shop {
     server: Running,
@@ -69,7 +69,7 @@ impl Shop {
             .expect("the call waits");
     }
 
-    /// Sends a modern request of a client that knows tasks, and returns the result.
+    /// Sends a modern request of a client with support for tasks, and returns the result.
     async fn able(&self, method: &str, params: &str) -> Value {
         let (headers, body) = modern("1", method, params);
         let able = r#"clientCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}"#;
@@ -256,7 +256,7 @@ async fn what_a_server_says_of_a_write_that_ran_is_told_though_it_cannot_be_reco
         let gateway = &shop.server.gateway;
         let trail = gateway.config().folders.state.join("audit");
         std::fs::rename(&trail, trail.with_file_name("away")).expect("moved away");
-        // The trail looks once a second whether it is still in its place.
+        // The trail checks once a second whether its file is still in place.
         while !gateway
             .audit()
             .health()
@@ -355,7 +355,7 @@ async fn a_member_that_is_missing_is_told_from_one_that_is_wrong() {
     shop.server.stop().await;
 }
 
-/// Clients of other eras and servers know tasks of their own, and insist on them.
+/// Clients of other eras, and servers, have different kinds of tasks, and insist on them.
 #[tokio::test]
 async fn only_a_client_that_knows_tasks_is_told_which_tools_may_become_one() {
     let shop = Shop::open(testing::gateway(|_| {}).await).await;

@@ -1,4 +1,4 @@
-//! Paths as clients write them, and what those of nothing answer.
+//! Paths as clients write them, and the answers to unknown paths.
 
 use super::*;
 
@@ -45,7 +45,7 @@ async fn a_request_at_a_path_of_nothing_is_answered_with_its_id() {
     server.stop().await;
 }
 
-/// A key without its scheme, in quotes or with the scheme twice may be a good one.
+/// A key without its scheme, in quotes or with the scheme twice may be valid.
 #[tokio::test]
 async fn a_401_says_how_a_key_is_sent_that_came_in_another_form() {
     let server = Running::with(|config| config.identity.required = true).await;
@@ -67,7 +67,7 @@ async fn a_401_says_how_a_key_is_sent_that_came_in_another_form() {
     server.stop().await;
 }
 
-/// Clients show the body, the challenge, or only the words beside the status.
+/// Clients show the body, the challenge, or only the reason phrase of the status.
 #[tokio::test]
 async fn a_401_says_why_wherever_a_client_looks() {
     let server = Running::with(|config| config.identity.required = true).await;

@@ -37,7 +37,7 @@ async fn events(stream: TcpStream, after: usize, then: impl AsyncFnOnce()) -> Ve
     }
 }
 
-/// Opens a modern stream. `filter`: what it listens for, JSON.
+/// Opens a modern stream. `filter`: what it listens for, as JSON.
 async fn listen(server: &Running, path: &str, filter: &str) -> Lines {
     let (headers, body) = modern(
         "1",
@@ -68,7 +68,7 @@ async fn a_subscription() {
     let gateway = server.gateway.clone();
     let mut server = Some(server);
     let read = events(stream, 1, async || {
-        // Another contract's change is none of this endpoint's.
+        // A change of another contract does not concern this endpoint.
         testing::publish(
             &gateway,
             &[
@@ -166,7 +166,7 @@ async fn a_subscription_names_each_resource_once_and_no_more_than_256() {
         acknowledged["params"]["notifications"],
         json!({ "resourceSubscriptions": [b, a] })
     );
-    // Where there is no room for a stream, what it would listen for does not matter.
+    // If there is no room for a stream, what it would listen for does not matter.
     refused(-32603).await;
     server.stop().await;
 }
@@ -196,7 +196,7 @@ async fn news_of_a_list_reaches_the_endpoints_that_have_something_of_its_contrac
         (answer(&mut every).await, answer(&mut desk).await),
         (changed("tools"), changed("tools"))
     );
-    // A contract may have resources alone.
+    // A contract may have only resources.
     let lists = json!({ "resources": [{ "uri": "file:///a", "name": "a" }] });
     testing::publish_offer(&server.gateway, &lists, ResourceMode::Pinned);
     let mut up = opened("/mcp/up").await;
@@ -211,10 +211,10 @@ async fn a_legacy_stream() {
     let session = server.session("/mcp", "2025-11-25").await;
     let head = stream_head(&session);
     let older = server.send(&head, b"").await;
-    // It is open once its head comes.
+    // It is open once its head arrives.
     older.peek(&mut [0]).await.unwrap();
     let stream = server.send(&head, b"").await;
-    // The newer stream takes over: each message goes out once.
+    // The newer stream replaces the older one: each message is sent once.
     assert!(events(older, 9, async || {}).await.is_empty());
     let gateway = server.gateway.clone();
     let changed = tokio::spawn(async move {

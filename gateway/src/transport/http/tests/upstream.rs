@@ -1,4 +1,4 @@
-//! Calls of another server's tools, where the server does what the protocol allows and clients suffer from.
+//! Calls of another server's tools, where the server does things that the protocol allows but that hurt clients.
 
 use std::{
     path::Path,
@@ -19,23 +19,23 @@ struct Heard {
     /// Its question was answered.
     answer: Notify,
     cancelled: Notify,
-    /// The call that has asked may end.
+    /// Allows the call that has asked to end.
     may_end: Notify,
 }
 
-/// Starts a server, and a gateway with its tools. Modern, it has `talk`, which logs without end, and `again`, which wants to be
-/// called again; legacy, it has `sign_in`, which wants a URL opened before its second call, and `confirm`, which asks in the
-/// middle of its call.
+/// Starts a server, and a gateway with its tools. A modern server has `talk`, which logs without end, and `again`, which must be
+/// called again; a legacy one has `sign_in`, which requires a URL to be opened before its second call, and `confirm`, which asks
+/// in the middle of its call.
 async fn server(is_modern: bool) -> Running {
     started(is_modern).await.0
 }
 
-/// Starts a server and a gateway, and returns the gateway, what the server hears, and its configuration.
+/// Starts a server and a gateway, and returns the gateway, what the server receives, and its configuration.
 async fn started(is_modern: bool) -> (Running, Arc<Heard>, UpstreamConfig) {
     started_within(is_modern, 60_000).await
 }
 
-/// Starts them with the time that a call may take.
+/// Starts them with a time limit for calls.
 async fn started_within(is_modern: bool, timeout_ms: u64) -> (Running, Arc<Heard>, UpstreamConfig) {
     let heard = Arc::new(Heard::default());
     let hears = heard.clone();
@@ -65,7 +65,7 @@ async fn started_within(is_modern: bool, timeout_ms: u64) -> (Running, Arc<Heard
     } else {
         &["sign_in", "confirm"]
     };
-    // A call that writes, or may ask, is in a task of its own in any case.
+    // A call that writes, or may ask, always runs in a separate task.
     let annotations = json!({ "readOnlyHint": is_modern });
     let tool = |name: &&str| json!({ "name": name, "inputSchema": {}, "annotations": annotations });
     let lists = json!({ "tools": names.iter().map(tool).collect::<Vec<_>>() });
@@ -73,7 +73,7 @@ async fn started_within(is_modern: bool, timeout_ms: u64) -> (Running, Arc<Heard
     (server, heard, config)
 }
 
-/// Serves the server as it is configured, as a reload does.
+/// Serves the server as configured, like a reload.
 fn take(server: &Running, config: &UpstreamConfig) {
     let upstreams = server.gateway.upstreams();
     let configs = [("up".to_owned(), config.clone())].into();
@@ -151,7 +151,7 @@ fn talk() -> Response {
     }))
 }
 
-/// Asks, and ends when the test says so.
+/// Asks, and ends when the test permits it.
 fn confirm(heard: Arc<Heard>, id: &Value) -> Response {
     let params =
         json!({ "message": "Sure?", "requestedSchema": { "type": "object", "properties": {} } });
@@ -193,7 +193,7 @@ async fn ask(server: &Running, tool: &str, more: &str) -> Value {
     server.post("/mcp", &headers, &body).await.json()
 }
 
-/// Calls `confirm`, and returns the params of the answer to what it asks.
+/// Calls `confirm`, and returns the params of the answer to its question.
 async fn confirmed(server: &Running) -> String {
     let asked = ask(server, "up_confirm", "").await;
     assert_eq!(
@@ -282,7 +282,7 @@ async fn a_call_ends_in_its_time_though_its_client_does_not_read() {
         r#"{},"io.modelcontextprotocol/logLevel":"debug"}}}"#,
     );
     let headers = borrowed(&headers);
-    // As small as the system makes it: what is on its way to the client must not hold all that the call says.
+    // As small as the system makes it: the buffers on the way to the client must not hold all messages of the call.
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(1).unwrap();
     let socket = socket.connect(server.address).await.unwrap();
@@ -369,7 +369,7 @@ async fn a_server_may_want_to_be_called_again_with_its_state_alone() {
     );
     let called = server.modern("/mcp", "1", "tools/call", &more).await.json();
     assert_eq!(called["result"]["content"][0]["text"], "xx", "{called}");
-    // A client that does not support such states gets an error that says so.
+    // A client that does not support such states gets an error to that effect.
     let legacy = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"up_again","arguments":{}}}"#;
     let answer = server
         .post("/mcp", &[("MCP-Protocol-Version", "2025-11-25")], legacy)

@@ -1,4 +1,4 @@
-//! Tests what clients of a view can do: what it lists, and all that its lists lead to.
+//! Tests what clients of a view can do: what it lists, and everything that its lists lead to.
 
 use weir_schema::client::ClientProfile;
 
@@ -95,7 +95,7 @@ async fn clients_repeat_in_headers_what_they_were_shown() {
     server.stop().await;
 }
 
-/// The SDK of Python writes a float that is whole with its fraction, in the header and in the body.
+/// The Python SDK writes a whole float with its fraction, in the header and in the body.
 #[tokio::test]
 async fn a_header_repeats_a_number_by_its_value() {
     let region = json!({ "type": "integer", "x-mcp-header": "Region" });
@@ -121,7 +121,7 @@ async fn a_header_repeats_a_number_by_its_value() {
     server.stop().await;
 }
 
-/// A receipt, which many clients would show to a model, is sent only if it is asked for.
+/// A receipt, which many clients would show to a model, is sent only on request.
 #[tokio::test]
 async fn results_in_a_view_with_a_profile_hold_no_receipt() {
     let view = |profile, receipts| ViewConfig {
@@ -220,7 +220,7 @@ async fn claude_code_finds_the_tools_of_its_view_and_loads_those_that_are_named(
     server.stop().await;
 }
 
-/// Clients on another dialect refuse a tool for naming 2020-12, which it is without the name too.
+/// Clients on another dialect refuse a tool that names 2020-12, which is the default dialect anyway.
 #[tokio::test]
 async fn no_published_schema_names_its_dialect() {
     let schema = |dialect: &str| json!({ "$schema": dialect, "type": "object", "properties": { "a": { "type": "string" } } });
@@ -290,7 +290,7 @@ async fn the_pages_that_the_tools_of_a_view_link_are_read_there() {
                 .expect("a view")
         };
         assert!(has_resource(&listing("whole"), &page) && !has_resource(&listing("other"), &page));
-        // Its server is not there: that is reported, and not that there is no such page. One that comes and goes is not there either.
+        // Its server does not run: this is reported, rather than a missing page. A page that comes and goes is not found either.
         if resources == ResourceMode::Pinned {
             assert_eq!(read("whole", &page).await["data"]["code"], "unavailable");
         }
