@@ -357,7 +357,7 @@ pub async fn first_key(state: &GatewayState, folder: &Path) -> anyhow::Result<()
     } else if state.admins().await?.iter().all(|it| it.id != row.id) {
         // A node on another machine was faster: the key minted here gives no access.
         if let Err(error) = std::fs::remove_file(&path) {
-            tracing::warn!(%error, "the admin key in {} opens nothing: delete it", path.display());
+            tracing::warn!(%error, "the admin key in {} gives no access: delete it", path.display());
         }
     }
     Ok(())

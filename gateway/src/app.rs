@@ -426,7 +426,7 @@ async fn load_plugins(
     Ok(())
 }
 
-/// Logs the sections of plugins that are not loaded: a pin or a grant under a misspelt name is without effect.
+/// Logs the sections of plugins that are not loaded: a pin or a grant under a misspelt name has no effect.
 fn warn_of_unused_settings(host: &PluginHost, control: &ControlPlane) {
     let names: Vec<String> = host.plugins().into_iter().map(|it| it.name).collect();
     let config = control.gateway().config();

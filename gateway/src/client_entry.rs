@@ -122,7 +122,7 @@ impl McpClient {
                     Some((KEY, _)) if self == Self::Codex => written["env_vars"] = json!([KEY]),
                     Some((variable, _)) if self == Self::Codex => {
                         let cause = format!(
-                            "Codex hands a variable on under its own name, and Weir does not look at {variable}"
+                            "Codex hands a variable on under its own name, but Weir does not read {variable}"
                         );
                         let failure = UpstreamFailure::new(
                             UpstreamFailureKind::Start,

@@ -56,7 +56,7 @@ pub struct GatewayConfig {
     /// The signers that plugins may have.
     pub trust: BTreeMap<String, TrustConfig>,
     pub policy: PolicyConfig,
-    /// Parts of the catalogue with an endpoint of their own.
+    /// Parts of the catalogue with their own endpoint.
     pub views: BTreeMap<String, ViewConfig>,
     /// The folder of the file, from which relative paths of connections and upstreams start.
     pub base: PathBuf,

@@ -111,7 +111,7 @@ impl CallerIdentity {
         self.grant.as_ref()?.view()
     }
 
-    /// Returns the rate of one tool, if the caller has one of its own.
+    /// Returns the rate of one tool, if the caller's grant sets one.
     pub fn tool_rate(&self, tool: &str) -> Option<Rate> {
         self.grant.as_ref()?.tool_rate(tool)
     }

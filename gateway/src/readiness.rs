@@ -56,7 +56,7 @@ impl GatewayReadiness {
             return Some("the gateway is about to end");
         }
         if self.is_stale() {
-            return Some("the state was not reached for too long");
+            return Some("the state could not be reached for too long");
         }
         let state = self.state.get().filter(|state| !state.is_shared())?;
         let mut looked = self.looked.lock().await;

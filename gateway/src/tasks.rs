@@ -456,7 +456,7 @@ impl TaskStage {
         );
         let mut data = serde_json::json!({ "code": FailureCode::TooLarge.label() });
         if writes {
-            message.push_str("; what it wrote is in no answer: look at it before you call again");
+            message.push_str("; no answer shows what it wrote: look at that before you call again");
             data["outcome"] = "unknown".into();
         }
         let error = serde_json::json!({ "code": -32603, "message": message, "data": data });

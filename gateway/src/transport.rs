@@ -6,4 +6,4 @@ pub mod stdio;
 
 /// The refusal while a gateway cannot find out which keys were revoked.
 const STALE: &str =
-    "this gateway has not reached its database for too long: ask another one, or again later";
+    "this gateway could not reach its database for too long: try another one, or try again later";

@@ -1,4 +1,4 @@
-//! The messages of MCP, with the errors that only the gateway knows.
+//! The messages of MCP, with the errors that only the gateway has.
 
 pub use weir_protocol::*;
 

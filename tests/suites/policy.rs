@@ -42,7 +42,7 @@ async fn settings_without_an_effect_are_refused_or_logged() {
         (
             "[policy]\nfolder = \"polices\"",
             "/policy/folder",
-            "is no folder that can be read",
+            "is not a folder that can be read",
         ),
         (
             "[audit]\ncopies_endpoint = \"https://minio.example.com\"",

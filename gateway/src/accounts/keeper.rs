@@ -194,7 +194,7 @@ impl AccountRegistry {
                 }
                 _ => tracing::warn!(
                     upstream = row.upstream,
-                    "an account cannot be opened with this state's key: it stays as it is"
+                    "an account cannot be opened with this state's key: it is left unchanged"
                 ),
             }
         }

@@ -56,7 +56,7 @@ pub(super) async fn begin(
     JsonBody(wanted): JsonBody<WantedSignIn>,
 ) -> Answer<(StatusCode, Json<StartedSignIn>)> {
     let origin = own_origin(&headers).ok_or_else(|| {
-        let detail = "a page of this address begins this, whose browser sends `Origin`";
+        let detail = "a sign-in begins on a page of this address, whose browser sends `Origin`";
         AdminProblem::new(StatusCode::BAD_REQUEST, detail)
     })?;
     let begun =

@@ -208,8 +208,8 @@ pub(super) fn read_nullable_object<'de, D: Deserializer<'de>, T: Deserialize<'de
     Ok(object.map(|JsonObject(object)| object))
 }
 
-/// Reads a whole number of a query. One below zero becomes zero, and one that is too large the largest number, so that it is refused
-/// with the bounds of its parameter.
+/// Reads a whole number from a query. A negative one becomes zero, and one that is too large becomes the largest number, so that
+/// it is refused with the bounds of its parameter.
 pub(super) fn read_number<'de, D: Deserializer<'de>, T: TryFrom<u64>>(
     deserializer: D,
 ) -> Result<Option<T>, D::Error> {

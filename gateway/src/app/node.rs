@@ -43,9 +43,11 @@ pub(super) async fn refuse_when_stale(gateway: Arc<ServingGateway>, state: Arc<G
         if gateway.readiness().set_stale(is_stale) != is_stale {
             match is_stale {
                 true => {
-                    tracing::error!("the state was not reached for too long: agents are refused");
+                    tracing::error!(
+                        "the state could not be reached for too long: agents are refused"
+                    );
                 }
-                false => tracing::info!("the state is reached again: agents are served"),
+                false => tracing::info!("the state can be reached again: agents are served"),
             }
         }
         tokio::time::sleep(LOOK_INTERVAL).await;

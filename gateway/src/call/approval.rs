@@ -217,7 +217,7 @@ async fn add(
             "The record with its change is larger than what can wait for a person (32 KiB).",
         ),
         CursorSealError::NoRandomness => {
-            CallError::new(FailureCode::Internal, "No random number could be had.")
+            CallError::new(FailureCode::Internal, "No random number is available.")
         }
     })?;
     match plans.add(&row).await.map_err(unreachable)? {

@@ -23,7 +23,7 @@ const ELICITATION: &str = "elicitation/create";
 /// The questions that a caller can be asked, and its answers.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CallerInteraction<'a> {
-    /// JSON that says what the caller can answer; `None` means that it cannot be asked.
+    /// JSON with what the caller can answer; `None` means that it cannot be asked.
     pub capabilities: Option<&'a str>,
     pub lacking: CapabilityFallback,
     pub resumed: Option<CallerResponses<'a>>,

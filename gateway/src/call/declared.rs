@@ -1,4 +1,4 @@
-//! What the maker of items does beside answering for them: another server declares it, and a plugin may do all of it.
+//! What the maker of items supports besides answering for them: another server declares it, and a plugin may support everything.
 
 use weir_upstream::DeclaredCapabilities;
 
@@ -25,7 +25,7 @@ fn declares(
     match &source.target {
         ItemTarget::Collection => false,
         ItemTarget::Plugin(_) => true,
-        // A server that was not reached yet may declare anything.
+        // A server that has not been reached yet may declare anything.
         ItemTarget::Upstream(name) => {
             let upstream = gateway.upstreams().get(name);
             let declared = upstream.and_then(|upstream| upstream.declared());

@@ -208,7 +208,7 @@ impl CallError {
         let shown = shorten(&plain, MISMATCH_MAX);
         Self::new(
             FailureCode::OutputMismatch,
-            format!("The tool answered something else than it declares: {shown}."),
+            format!("The tool answered something other than it declares: {shown}."),
         )
         .log(what)
     }

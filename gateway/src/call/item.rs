@@ -162,7 +162,7 @@ struct ItemMatch {
     source: Arc<ItemSource>,
     /// A prompt that is listed.
     prompt: Option<Arc<CatalogueItem>>,
-    /// The item's key, as its maker knows it.
+    /// The key of the item at its maker.
     own: Box<str>,
 }
 
@@ -213,7 +213,7 @@ pub fn has_resource(listing: &CatalogueListing, published: &str) -> bool {
     resource_source(listing, published).is_some()
 }
 
-/// Returns the items of which a resource is that may be read. `None`: there is no such resource.
+/// Returns the source of a readable resource; `None` if there is no such resource.
 pub fn resource_source(listing: &CatalogueListing, published: &str) -> Option<Arc<ItemSource>> {
     if let Some((source, ..)) = resource(listing, published) {
         return Some(source);

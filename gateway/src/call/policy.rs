@@ -14,7 +14,7 @@ use crate::{
 };
 
 const OTHER_ARGUMENTS: &str =
-    "Policies look at the arguments of this tool, and cannot read those of this version of it.";
+    "Policies check the arguments of this tool, but cannot read those of this version.";
 
 /// The policies of one tool for one caller.
 pub(super) struct CallPolicies {

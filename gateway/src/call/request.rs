@@ -111,7 +111,8 @@ impl<'a> CallRequest<'a> {
 
 /// The outcome of a call.
 pub enum CallOutcome {
-    /// Unknown or hidden: the caller cannot tell. A protocol error (−32602), not a result. The text is the call's id.
+    /// Unknown or hidden: the caller cannot distinguish the two. A protocol error (−32602), not a result. The text is the call's
+    /// id.
     UnknownTool(Arc<str>),
     /// The caller's answer belongs to no question of this call, or comes too late (−32602).
     BadState,

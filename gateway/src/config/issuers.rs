@@ -102,7 +102,7 @@ pub(super) fn check(config: &GatewayConfig) -> Vec<(String, String, &'static str
     {
         problem(
             String::new(),
-            "tokens are made for a URL, and it is not known by which one clients come",
+            "tokens are issued for a URL, and the URL that clients use is not configured",
             "set `public_url` under [http]",
         );
     }
@@ -172,7 +172,7 @@ impl ClaimGrant {
         }
         if self.contracts.is_empty() && self.tools.is_empty() {
             return Some((
-                "opens nothing: it names no contract and no tool",
+                "gives no access: it names no contract and no tool",
                 "write contracts = [\"desk\"], tools = [\"find_part\"], or contracts = [\"*\"]",
             ));
         }

@@ -15,7 +15,7 @@ pub(super) fn check(
         problems.push((
             "sha256",
             "must be the SHA-256 of the plugin's file, 64 hexadecimal digits",
-            "`sha256sum FILE` prints it; write the digits alone".to_owned(),
+            "`sha256sum FILE` prints it; write only the digits".to_owned(),
         ));
     }
     let unset = PluginConfig::default();

@@ -350,7 +350,7 @@ impl ConfigReader {
         self.views(config);
     }
 
-    /// Refuses settings of a bucket where none is named: the trail would be copied nowhere.
+    /// Refuses settings of a bucket if none is named: the trail would not be copied anywhere.
     fn copies(&mut self, config: &GatewayConfig) {
         let audit = &config.audit;
         for (key, value) in [

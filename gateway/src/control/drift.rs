@@ -294,7 +294,7 @@ impl ContractDrift {
     fn log(&self, contract: &str, collection: &ContractCollection) {
         let mend = match (&self.draft, &self.edits[..]) {
             (Some(draft), _) => {
-                format!(". To go on with it as it is now: `weir contracts publish {draft}`")
+                format!(". To accept the change: `weir contracts publish {draft}`")
             }
             (None, []) => String::new(),
             (None, edits) => format!(". Edit the form: {}", edits.join("; ")),

@@ -83,7 +83,7 @@ pub fn open(
         problems.push(problem.hint(hint));
     }
     if places.has("/policy/folder") && !config.policy.folder.is_dir() {
-        let problem = places.problem("/policy/folder", "is no folder that can be read");
+        let problem = places.problem("/policy/folder", "is not a folder that can be read");
         let hint = "correct its name, or make the folder: nothing is served without the policies that should be in force";
         problems.push(problem.hint(hint));
     }

@@ -51,7 +51,7 @@ impl<K: Eq + Hash + Clone> CancellationTable<K> {
         }
     }
 
-    /// Cancels a call. Returns `false` if none is in flight: it may have ended already, so this is no error.
+    /// Cancels a call. Returns `false` if none is in flight: it may have ended already, so this is not an error.
     pub fn cancel(&self, key: &K) -> bool {
         // The entry is removed before the token is set: a new call with the same id must not start cancelled.
         let entry = self.0.remove(key);

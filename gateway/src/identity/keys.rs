@@ -32,7 +32,7 @@ pub(super) struct AgentKey {
     access: CatalogueAccess,
     /// The view that the key gets in place of everything, if it has one.
     view: Option<Arc<str>>,
-    /// The rate over all methods and tools, if the key has one of its own.
+    /// The rate over all methods and tools, if the key sets one.
     rate: Option<Rate>,
     /// The limits that few keys have.
     rare: Option<Box<RareLimits>>,

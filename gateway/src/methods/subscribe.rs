@@ -34,7 +34,7 @@ pub(super) fn answer(scope: &RequestScope, request: &McpRequest<'_>) -> Result<V
     Ok(ResultWriter::new(&request.id, 64).finish())
 }
 
-/// Says why no one reports changes of a resource.
+/// Explains why changes of a resource are not reported.
 fn unreported(source: &ItemSource) -> String {
     match source.target.upstream() {
         Some(_) => format!(

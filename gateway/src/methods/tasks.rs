@@ -200,7 +200,7 @@ fn named<'a>(request: &McpRequest<'a>) -> Result<Cow<'a, str>, RpcError> {
 
 fn unknown() -> RpcError {
     RpcError::invalid_params(format!(
-        "there is no such task here: it is kept for {} min, by the process that began it",
+        "there is no such task here: a task is kept for {} min, by the process that began it",
         KEPT_FOR.as_secs() / 60
     ))
 }

@@ -20,7 +20,7 @@ use weir_contracts::name;
 use self::lines::{LogMakeWriter, LogQueue, LogWriter};
 use crate::config::{LogConfig, LogFormat};
 
-/// The variable whose filter comes before that of the configuration.
+/// The variable whose filter takes precedence over that of the configuration.
 const FILTER_VARIABLE: &str = "WEIR_LOG";
 const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
 
@@ -227,8 +227,8 @@ pub fn set_filter(log: &LogConfig) {
     }
 }
 
-/// Returns `true` for a filter that can be read. A word alone that is nearly a level is a misspelt one: as the name of a part, it would
-/// turn off all the others.
+/// Returns `true` for a filter that can be read. A single word that is nearly a level is a misspelt one: as the name of a part,
+/// it would turn off all others.
 pub fn is_filter(text: &str) -> bool {
     let is_misspelt = |word: &str| {
         !LEVELS.iter().any(|level| word.eq_ignore_ascii_case(level))
@@ -239,7 +239,7 @@ pub fn is_filter(text: &str) -> bool {
         && !words.any(|word| !word.contains(['=', ':', '[']) && is_misspelt(word))
 }
 
-/// Refuses a filter of the environment that cannot be read.
+/// Refuses an unreadable filter from the environment.
 pub fn check_variable() -> anyhow::Result<()> {
     let set = std::env::var_os(FILTER_VARIABLE);
     anyhow::ensure!(

@@ -478,7 +478,7 @@ fn counters(registry: &Registry, row: &MetricDescriptor) -> IntCounterVec {
 
 fn histograms(registry: &Registry, row: &MetricDescriptor) -> HistogramVec {
     let MetricKind::Histogram(bounds) = row.kind else {
-        unreachable!("{} is no histogram", row.name)
+        unreachable!("{} is not a histogram", row.name)
     };
     let options = HistogramOpts::new(row.name, row.help).buckets(bounds.to_vec());
     let made = HistogramVec::new(options, row.labels).expect("a row of the table is valid");

@@ -155,7 +155,7 @@ async fn the_memory_of_large_answers_that_are_refused_is_given_back() {
     for refused in join_all(calls).await {
         let reason = text(&refused);
         assert!(
-            reason.contains("something else than it declares"),
+            reason.contains("something other than it declares"),
             "{reason}"
         );
     }

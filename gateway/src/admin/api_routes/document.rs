@@ -63,9 +63,10 @@ fn make_document() -> Value {
     document
 }
 
-/// Adds what no handler describes, since it happens before: a body that comes too late (408) or compressed (415), a query with an
-/// unknown parameter (400), a state that cannot say who asks (503), and a POST that carries an `Idempotency-Key`, which may be of a
-/// request that has not ended (409). And what happens after it: the answer to a change says which nodes have it (200).
+/// Adds what no handler describes, because it happens earlier: a body that arrives too late (408) or compressed (415), a query
+/// with an unknown parameter (400), a state that cannot identify the caller (503), and a POST with an `Idempotency-Key`, which
+/// may belong to a request that has not ended (409). It also adds what happens afterwards: the answer to a change lists which
+/// nodes have applied it (200).
 fn describe_layers(document: &mut Value) {
     let problem = json!({
         "description": "",
@@ -223,7 +224,7 @@ fn described_routes() -> BTreeSet<String> {
     routes
 }
 
-/// A parameter that is described and not listed would be refused; one that is listed and not described would be ignored.
+/// A parameter that is described but not listed would be refused; one that is listed but not described would be ignored.
 #[test]
 fn every_described_parameter_is_one_that_its_route_takes() {
     let document = make_document();

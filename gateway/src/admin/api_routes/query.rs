@@ -1,5 +1,4 @@
-//! The parameters that queries of the API have. A request with another one is refused: a filter whose name is misspelt would find
-//! everything.
+//! The query parameters of the API. A request with any other is refused: a misspelt filter would find everything.
 
 use axum::{
     extract::{Request, State as Shared},
@@ -42,13 +41,13 @@ const PARAMS: [(&str, ParamNames); 11] = [
     ("/v1/tools", &["agent", "q", "cursor"]),
 ];
 
-/// Returns the names of the parameters that the query of a path has.
+/// Returns the names of the query parameters of a path.
 pub(super) fn param_names(path: &str) -> ParamNames {
     let listed = PARAMS.iter().find(|(listed, _)| *listed == path);
     listed.map_or(&[], |(_, names)| names)
 }
 
-/// Lets the handlers of a path refuse the parameters that its query does not have.
+/// Makes the handlers of a path refuse unknown query parameters.
 pub(in crate::admin) fn check_query<S: Clone + Send + Sync + 'static>(
     path: &str,
     handlers: MethodRouter<S>,
@@ -72,7 +71,7 @@ async fn refuse_unknown(
     AdminProblem::new(StatusCode::BAD_REQUEST, detail).into_response()
 }
 
-/// Returns the first parameter of a query that is not among `names`, as a refusal shows it.
+/// Returns the first parameter of a query that is not among `names`, in the form for a refusal.
 fn unknown_param(query: &str, names: ParamNames) -> Option<String> {
     let mut given = form_urlencoded::parse(query.as_bytes());
     let (unknown, _) = given.find(|(name, _)| !names.contains(&&**name))?;

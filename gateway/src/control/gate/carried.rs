@@ -81,7 +81,7 @@ impl Gate {
                     draft,
                     version = next.version,
                     why,
-                    "if this draft is published as it is, no shim converts the calls of a kept version any more: it goes on \
+                    "if this draft is published as it is, no shim converts the calls of a kept version any more: it continues \
                      with its own binding"
                 );
             }

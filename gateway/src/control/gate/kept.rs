@@ -320,7 +320,7 @@ fn fitting_shim(
             contract,
             version,
             live = %live.version,
-            "no shim converts the calls of a kept version any more: it goes on with its own binding"
+            "no shim converts the calls of a kept version any more: it continues with its own binding"
         );
     }
     shim

@@ -29,7 +29,7 @@ pub(super) fn taken_names<'a>(
     taken.into_iter().map(problem).collect()
 }
 
-/// Returns the names that only one contract may define: the kind, and the name or URI that clients know.
+/// Returns the names that only one contract may define: the kind, and the name or URI for clients.
 fn names(contract: &CompiledContract) -> impl Iterator<Item = (&str, &str)> {
     let uris = contract.uri_scope().is_none().then_some(contract);
     let resources = uris

@@ -1,4 +1,4 @@
-//! The accounts of callers at other servers: their list, and their end. Their secrets stay sealed.
+//! The accounts of callers at other servers: their list, and their end. Their secrets remain sealed.
 
 use serde::Serialize;
 use utoipa::ToSchema;

@@ -115,7 +115,7 @@ pub async fn approve(
     }
     if row.fingerprint != fingerprint {
         let detail = format!(
-            "the fingerprint of plan `{id}` is another one: look at what it would change, and agree to that"
+            "plan `{id}` has a different fingerprint: look at what it would change, and approve that"
         );
         return Err(OperationError::new(FailureKind::Conflict, detail));
     }

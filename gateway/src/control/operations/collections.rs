@@ -37,7 +37,7 @@ pub struct DriftView {
     pub edits: Vec<String>,
 }
 
-/// A source as it is now, beside the published shape.
+/// A source as it is now, next to the published shape.
 #[derive(Serialize, ToSchema)]
 pub struct Described {
     /// The source's current description of itself.

@@ -1,4 +1,4 @@
-//! Previews a contract text: the tools that an agent would see, what the gate would say, and what the tools cost.
+//! Previews a contract text: the tools that an agent would see, the decision of the gate, and the cost of the tools.
 
 use std::{collections::BTreeMap, slice, sync::Arc};
 
@@ -23,7 +23,7 @@ use crate::{
 
 /// The name of the text in problems.
 const SOURCE: &str = "source";
-const NAMELESS: &str = "names no contract: a form alone compiles, but there is nothing to serve";
+const NAMELESS: &str = "names no contract: a bare form compiles, but there is nothing to serve";
 
 /// The tools that a contract would publish, and the resulting changes.
 #[derive(Default, Serialize, ToSchema)]

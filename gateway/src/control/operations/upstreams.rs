@@ -92,8 +92,8 @@ pub async fn look(control: &ControlPlane, name: &str) -> OperationResult<Upstrea
     Ok(view(control, &upstream))
 }
 
-/// Asks a server of the configuration for its offer, and returns the publishable part. Nothing is submitted. The
-/// session stays open until [`weir_upstream::UpstreamRegistry::close`].
+/// Asks a server of the configuration for its offer, and returns the publishable part. Nothing is submitted. The session is open
+/// until [`weir_upstream::UpstreamRegistry::close`].
 pub async fn preview(control: &ControlPlane, name: &str) -> OperationResult<CompiledOffer> {
     let gateway = control.gateway();
     let config = gateway.config();

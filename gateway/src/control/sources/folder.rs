@@ -78,7 +78,7 @@ pub(super) fn owner(folder: &Path) -> String {
         .to_string()
 }
 
-/// Returns the stamp of the lock beside a contract file; `None` if there is no lock.
+/// Returns the stamp of the lock of a contract file; `None` if there is no lock.
 pub(super) fn lock_stamp(path: &Path, name: &str) -> Option<SourceStamp> {
     stamp(&path.with_file_name(format!("{name}{LOCK}")))
 }

@@ -34,7 +34,7 @@ use crate::{
 
 /// The time without a further change after which a changed list is read.
 const QUIET: Duration = Duration::from_secs(1);
-/// The least time between two looks, however often a server says that its lists changed.
+/// The least time between two looks, however often a server announces changed lists.
 const APART: Duration = Duration::from_secs(3);
 /// The same for a server that lists something different each time, or that announces changes without any.
 const RESTLESS_APART: Duration = Duration::from_secs(60);

@@ -2,7 +2,7 @@
 
 use MetricKind::{Counter, Gauge, Histogram};
 
-/// The kinds of metrics that Prometheus knows.
+/// The kinds of metrics that Prometheus has.
 #[derive(Clone, Copy, Debug)]
 pub enum MetricKind {
     Counter,
@@ -30,7 +30,7 @@ const FINE: &[f64] = &[
     0.000_2, 0.000_5, 0.001, 0.002, 0.005, 0.01, 0.05, 0.1, 1.0,
 ];
 
-/// Makes a constant of each row, and the table of all of them.
+/// Makes a constant of each row, and a table of all rows.
 macro_rules! metrics {
     ($($constant:ident $kind:expr, $name:literal $labels:tt $help:literal;)*) => {
         $(pub const $constant: MetricDescriptor =

@@ -82,7 +82,7 @@ async fn show(link: LinkRequest) -> Response {
             let place = place(&link.server);
             let lines = [
                 format!("You are about to connect your account at {place} for {}.", known.label),
-                "What this agent calls there acts as you from then on. Go on only if you asked for this yourself: \
+                "What this agent calls there acts as you from then on. Continue only if you asked for this yourself: \
                  a link that someone else sent you would give them your account."
                     .to_owned(),
             ];
@@ -143,7 +143,7 @@ async fn end(link: LinkRequest) -> Response {
     match closed.await {
         Ok(Ok(label)) => {
             let lines = [
-                format!("{label} calls {place} as you now."),
+                format!("{label} now calls {place} as you."),
                 "You can close this page and continue where you were.".to_owned(),
             ];
             page(StatusCode::OK, "Connected", &lines, None)

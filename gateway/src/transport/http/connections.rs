@@ -356,7 +356,7 @@ impl Sleep for HeadDeadline {}
 mod tests {
     use super::*;
 
-    /// The first wait is the short one; each later one lasts as long as it was asked for.
+    /// The first wait is the short one; each later one lasts as long as requested.
     #[tokio::test]
     async fn one_clock_serves_one_wait_after_another() {
         let short = Duration::from_millis(20);

@@ -76,8 +76,8 @@ async fn write(
     written.map_err(write_failed)
 }
 
-/// Returns the error of a failed write. An adapter may write more than once: its error about the last write does not exclude that
-/// the source accepted earlier ones.
+/// Returns the error of a failed write. An adapter may write more than once: an error about the last write does not mean that the
+/// source refused earlier ones.
 fn write_failed(failure: WriteFailure) -> CallError {
     let error = CallError::from(failure.failure);
     match error.code {

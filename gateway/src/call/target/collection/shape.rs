@@ -120,7 +120,7 @@ fn list(
     if records.len() > query.limit as usize {
         return Err(CallError::new(
             FailureCode::OutputMismatch,
-            "The source answered more than it was asked for.",
+            "The source returned more than was requested.",
         ));
     }
     let mut structured =
@@ -196,7 +196,7 @@ pub(super) fn check_with(
     check_reported(checker.page(records)?, target.counts_skipped)
 }
 
-/// Refuses a page that says what it was not asked for. Each may say which records no answer can have.
+/// Refuses a page with information that was not requested. Every page may report the records that no answer can contain.
 fn check_reported(page: CheckedPage, counts_skipped: bool) -> Result<CheckedPage, OutputMismatch> {
     match page.skipped.is_some() && !counts_skipped {
         true => Err(OutputMismatch {
@@ -229,7 +229,7 @@ pub(super) fn explain_skipped(target: &CollectionTool, skipped: &SkippedRecords)
     format!(" {records} could not be compared{place}; ask an operator.")
 }
 
-/// Says which records are missing from an answer because no answer can have what they hold.
+/// Lists the records that are missing from an answer because no answer can contain their values.
 fn explain_left_out(target: &CollectionTool, left_out: &LeftOutRecords) -> String {
     let place = name_columns(target, &left_out.columns);
     let least = if left_out.more { "At least " } else { "" };
@@ -240,7 +240,7 @@ fn explain_left_out(target: &CollectionTool, left_out: &LeftOutRecords) -> Strin
     format!(" {least}{records} left out, since a value{place} fits no answer; ask an operator.")
 }
 
-/// Names columns that may leave.
+/// Names the columns that may leave the source.
 fn name_columns(target: &CollectionTool, columns: &[String]) -> String {
     let named: Vec<String> = columns
         .iter()
@@ -336,7 +336,7 @@ pub(super) fn mismatch(found: OutputMismatch, key: Option<String>) -> CallError 
                 (Some(column), None) => format!(" in `{column}`"),
                 // Otherwise, one record would keep all others from the agent.
                 (Some(column), Some(record)) => format!(
-                    " in `{column}` of record {}{} of this answer; ask so that that record is not among them",
+                    " in `{column}` of record {}{} of this answer; ask in a way that leaves out that record",
                     record + 1,
                     key.map(|key| format!(" ({key})")).unwrap_or_default()
                 ),
@@ -383,8 +383,8 @@ pub(super) fn result(target: &CollectionTool, sentence: String, structured: Stri
     ToolResult::new(text, structured, false)
 }
 
-/// Returns the result of a list from which records are left out: its schema has no place for their number, so that a text of JSON
-/// alone is followed by another one.
+/// Returns the result of a list from which records are left out. Its schema has no place for their number, so a text that is only
+/// JSON is followed by a second text.
 fn note_left_out(
     target: &CollectionTool,
     sentence: String,

@@ -214,7 +214,7 @@ fn shape_groups(
     };
     let checked = check_with(&checker, target, &page.records).map_err(fault)?;
     if checked.records.len() > query.limit as usize {
-        let message = "The source answered more than it was asked for.";
+        let message = "The source returned more than was requested.";
         return Err(CallError::new(FailureCode::OutputMismatch, message));
     }
     let records = checked.records.join(",");

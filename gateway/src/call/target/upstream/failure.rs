@@ -39,7 +39,7 @@ pub(super) fn failed(failure: CallFailure, asked: &UpstreamOperation, writes: bo
         CallFailure::NotThere {
             why,
             retry_after_ms,
-        } => unavailable("The server of this tool is not there now.")
+        } => unavailable("The server of this tool is not available now.")
             .retry_after_ms(retry_after_ms)
             .log(why.in_one_line()),
         CallFailure::Refused(refusal) => refused(&refusal, asked, writes),
@@ -63,7 +63,7 @@ pub(super) fn failed(failure: CallFailure, asked: &UpstreamOperation, writes: bo
                 ),
                 UpstreamFailureKind::Protocol => CallError::new(
                     FailureCode::UpstreamError,
-                    "The server of this tool answered no result.",
+                    "The server of this tool returned no result.",
                 ),
                 UpstreamFailureKind::NotHere => CallError::new(
                     FailureCode::UpstreamError,
@@ -74,7 +74,7 @@ pub(super) fn failed(failure: CallFailure, asked: &UpstreamOperation, writes: bo
                 ),
                 UpstreamFailureKind::Limited => CallError::new(
                     FailureCode::RateLimited,
-                    "The server of this tool takes no more calls for now.",
+                    "The server of this tool accepts no more calls for now.",
                 )
                 .retry_after_ms(wait_ms(&failure)),
                 _ => unavailable("The server of this tool broke off.")

@@ -113,7 +113,7 @@ impl OutgoingCall {
         };
         Some(
             parked::go_on(handle, answer.clone(), &self.cancel).ok_or_else(|| {
-                let message = "The call that asked has ended: call anew. If several nodes serve, it may run at another one: send the answer again, a few times at most.";
+                let message = "The call that asked has ended: call the tool again. If several nodes serve, it may run at another one: send the answer again, a few times at most.";
                 unfinished(
                     CallError::new(FailureCode::Unavailable, message),
                     self.request.writes,

@@ -106,7 +106,7 @@ fn read_members(answer: &str) -> Result<(Map<String, Value>, Vec<JsonError>), Ca
     match json::read_answer(answer) {
         Ok((Value::Object(members), odd)) => Ok((members, odd)),
         Ok(_) => Err(CallError::output_mismatch(
-            "the result is no object".to_owned(),
+            "the result is not an object".to_owned(),
         )),
         Err(error) => Err(CallError::output_mismatch(error.placed())),
     }

@@ -101,7 +101,7 @@ impl ConnectionSeat {
         self.closed.cancelled().await;
     }
 
-    /// Returns `true` while a request is answered that has come whole.
+    /// Returns `true` while a completely received request is being answered.
     pub(super) fn is_answering(&self) -> bool {
         !self.is_waiting() && !self.is_sending.load(Ordering::Relaxed)
     }

@@ -24,7 +24,7 @@ const HALF_CLOSED_MAX: Duration = Duration::from_millis(500);
 pub(super) struct ClientStream {
     stream: TcpStream,
     seat: Arc<ConnectionSeat>,
-    /// There once the client has closed its side while a request was being answered.
+    /// Set once the client has closed its side while a request was being answered.
     half_closed: Option<Pin<Box<Sleep>>>,
 }
 
