@@ -267,7 +267,7 @@ mod tests {
                 announcements.list_changed("notes", 2);
             }
             let lists = announcements.lists(&notes);
-            // It begins again where the machine stopped in the middle of the flood.
+            // It begins again if the machine paused in the middle of the flood.
             if began.elapsed() < INTERVAL {
                 assert_eq!(lists, [0, 0, 1]);
                 break (announcements, heard);

@@ -117,7 +117,7 @@ impl ControlPlane {
         }
     }
 
-    /// Returns what judges submissions.
+    /// Returns the gate, which judges submissions.
     pub fn gate(&self) -> &Gate {
         self.publisher.gate()
     }
@@ -127,37 +127,37 @@ impl ControlPlane {
         self.gate().policies()
     }
 
-    /// Returns what requests share.
+    /// Returns the parts that all requests share.
     pub fn gateway(&self) -> &Arc<ServingGateway> {
         &self.gateway
     }
 
-    /// Returns what every process of this gateway shares.
+    /// Returns the state that all processes of this gateway share.
     pub fn state(&self) -> &Arc<GatewayState> {
         self.gate().state()
     }
 
-    /// Returns what swaps snapshots.
+    /// Returns the publisher, which swaps snapshots.
     pub fn publisher(&self) -> &SnapshotPublisher {
         &self.publisher
     }
 
-    /// Returns what compiles forms.
+    /// Returns the compiler of forms.
     pub fn compiler(&self) -> &FormCompiler {
         &self.compiler
     }
 
-    /// Returns what submits the tools of plugins.
+    /// Returns the source that submits the tools of plugins.
     pub fn plugins(&self) -> &Arc<PluginSource> {
         &self.plugins
     }
 
-    /// Returns what submits the lists of other servers.
+    /// Returns the source that submits the lists of other servers.
     pub fn upstreams(&self) -> &Arc<UpstreamSource> {
         &self.upstreams
     }
 
-    /// Returns what looks at the sources of live contracts.
+    /// Returns the monitor that checks the sources of live contracts.
     pub fn drift(&self) -> &SourceDrift {
         &self.drift
     }

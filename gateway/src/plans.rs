@@ -72,7 +72,7 @@ pub struct PlanSubject {
 }
 
 impl PlannedWrite {
-    /// Makes the plan of a change from what is known before its record is read.
+    /// Makes the plan of a change before its record is read.
     pub fn new(change: &AdapterChange) -> Self {
         let object = |text: &Option<String>| serde_json::from_str(text.as_deref()?).ok();
         let record: Option<Map<String, Value>> = object(&change.record);

@@ -42,7 +42,7 @@ pub(super) struct NewContract {
     /// The contract file, YAML or JSON.
     #[schema(min_length = 1, max_length = 16777216)]
     source: String,
-    /// Whether the contract waits for approval even if it could go live at once.
+    /// Whether the contract waits for approval even if it could go live immediately.
     #[serde(default)]
     hold: bool,
 }

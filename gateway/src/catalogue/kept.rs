@@ -29,7 +29,7 @@ pub struct KeptContract {
 }
 
 impl KeptContract {
-    /// Returns `true` if its last day is over. `now_ms` is in milliseconds since the Unix epoch.
+    /// Returns `true` if its last day has passed. `now_ms` is in milliseconds since the Unix epoch.
     pub fn has_ended(&self, now_ms: i64) -> bool {
         self.sunset_ms.is_some_and(|sunset| sunset <= now_ms)
     }
@@ -55,7 +55,7 @@ pub struct CallShim {
 }
 
 impl KeptTool {
-    /// Returns `true` if the last day of its version is over.
+    /// Returns `true` if the last day of its version has passed.
     pub fn has_ended(&self) -> bool {
         self.sunset_ms.is_some_and(|sunset| sunset <= now_ms())
     }

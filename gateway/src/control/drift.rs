@@ -39,7 +39,7 @@ pub struct ContractDrift {
     pub reasons: Vec<String>,
     /// The difference that agents would see in results if calls succeeded; they get `source_changed`.
     pub difference: ContractDiff,
-    /// The draft that would publish the contract over the source as it is now, where its form fits that unchanged.
+    /// The draft that would publish the contract over the source as it is now, if its form fits the source unchanged.
     pub draft: Option<String>,
     /// Otherwise what to edit in the form, one sentence for each place.
     pub edits: Vec<String>,

@@ -29,7 +29,7 @@ const GRACE: Duration = Duration::from_secs(5);
 /// The share of fitting cells, in percent, below which the author is warned.
 const FITTING_PERCENT: u64 = 95;
 
-/// Formats that are tried where that of the contract does not fit.
+/// Formats that are tried if that of the contract does not fit.
 const DATES: [&str; 12] = [
     "%d.%m.%Y",
     "%d/%m/%Y",

@@ -365,7 +365,7 @@ impl Gate {
         Ok(())
     }
 
-    /// Checks that a contract is changed where it comes from, and that no other contract has its tools.
+    /// Checks that a contract is changed at its origin, and that no other contract has its tools.
     fn check(
         &self,
         submission: &Submission<'_>,

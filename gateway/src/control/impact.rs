@@ -63,7 +63,7 @@ pub fn inputs(contract: Option<&CompiledContract>) -> Inputs {
         .collect()
 }
 
-/// Judges the calls of a contract by what its tools would become. `None` where no calls are kept.
+/// Judges the past calls of a contract by its new tools. `None` if no calls are kept.
 pub async fn impact(
     gateway: &ServingGateway,
     state: &GatewayState,

@@ -42,7 +42,7 @@ struct AdminStream {
 /// A subscription, which ends when it is dropped.
 pub struct EventSubscription {
     pub events: broadcast::Receiver<LiveEvent>,
-    /// Calls that ended; `None` where they are not wanted.
+    /// Calls that ended; `None` if they were not requested.
     pub calls: Option<broadcast::Receiver<LiveEvent>>,
     /// Cancelled when the stream must give its place to one of another admin.
     pub displaced: CancellationToken,

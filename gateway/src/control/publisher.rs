@@ -97,12 +97,12 @@ impl SnapshotPublisher {
         self.swap(vec![Arc::new(contract)], &[], Arc::default(), None);
     }
 
-    /// Returns `true` where one file is served.
+    /// Returns `true` if a single file is served.
     pub(super) fn is_alone(&self) -> bool {
         self.is_alone.load(Ordering::Relaxed)
     }
 
-    /// Refuses to change the live version where a single contract is served.
+    /// Refuses to change the live version if a single contract is served.
     fn refuse_alone(&self) -> Result<(), GateError> {
         match self.is_alone.load(Ordering::Relaxed) {
             true => Err(GateError::Alone),

@@ -301,7 +301,7 @@ fn a_key_is_small() {
     }
     let each = resident().saturating_sub(before) / MANY;
     assert!(each <= 300, "{each} bytes a key");
-    // The table is that of a million keys, and a change finds its own at once: the benchmark row `scale` measures it.
+    // The table is that of a million keys, and a change finds its own immediately: the benchmark row `scale` measures it.
     keys.apply(&[KeyRow {
         revoked_ms: Some(1),
         change: MANY as i64 + 1,

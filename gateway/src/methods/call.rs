@@ -319,7 +319,7 @@ impl McpCall<'_> {
         if self.version.is_modern() {
             answer.string("resultType", "complete");
         }
-        // Before 2026-07-28 it is an object, and clients refuse a whole result for any other value.
+        // Before 2026-07-28, structured content is an object, and clients refuse a whole result with any other value.
         let is_sent = |structured: &&String| {
             self.version.is_modern() || self.version.is_structured() && structured.starts_with('{')
         };
@@ -332,7 +332,7 @@ impl McpCall<'_> {
             }
             CallContent::Blocks(blocks) => {
                 let blocks = lowered(blocks, self.version);
-                // Beside an object, the text is what the tool has for clients that take none.
+                // Next to an object, the text is what the tool offers clients without structured content.
                 let is_lost = |value: &&String| !is_sent(value) && !value.starts_with('{');
                 let blocks = match result.structured.as_ref().filter(is_lost) {
                     Some(value) => with_value(blocks, value),

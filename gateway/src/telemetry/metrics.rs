@@ -311,7 +311,7 @@ impl GatewayMetrics {
         &self.events
     }
 
-    /// Counts a request of any method, with the time it took if it was answered at once.
+    /// Counts a request of any method, with the time it took if it was answered immediately.
     pub fn request(&self, method: RpcMethod, version: ProtocolVersion, took: Option<Duration>) {
         self.requests[method as usize][version as usize].inc();
         if let Some(took) = took {

@@ -204,7 +204,7 @@ impl FrontDoor {
         response
     }
 
-    /// Answers with the metadata of an endpoint as a resource of OAuth; `None` where no issuer is configured. It is public, for
+    /// Answers with the metadata of an endpoint as a resource of OAuth; `None` if no issuer is configured. It is public, for
     /// every origin: only the Host is checked.
     pub(super) fn metadata(
         &self,

@@ -123,8 +123,8 @@ pub(super) fn going_on(next: Vec<NextShim>, live: &CompiledContract) -> Vec<Next
     next.into_iter().filter(is_beside).collect()
 }
 
-/// Returns what converts calls of `old` to those of `new`: its shim to the version in between with a step from there, its shim
-/// as it is, or what the difference suggests.
+/// Returns what converts calls of `old` to those of `new`: its shim to the version in between with a step from there, its
+/// unchanged shim, or the one that the difference suggests.
 fn next_shim(
     old: &CompiledContract,
     new: &CompiledContract,

@@ -32,7 +32,7 @@ pub(super) type KeepPreviews = VecDeque<(String, Arc<KeepPreview>)>;
 pub struct KeepVersion {
     /// When it ends; `None`: never.
     pub sunset_ms: Option<i64>,
-    /// An operator's own shim; `None`: what the difference of the versions suggests.
+    /// An operator's own shim; `None`: the one that the difference of the versions suggests.
     pub shim: Option<VersionShim>,
 }
 

@@ -25,7 +25,7 @@ const RECORDS_MAX: usize = 1000;
 const RECORDS_USUAL: usize = 100;
 /// Records of one call: its intent, its end, and what belongs to it.
 const CALL_RECORDS_MAX: usize = 100;
-/// Receipts that are checked at once.
+/// The most receipts that are checked in one request.
 const RECEIPTS_MAX: usize = 100;
 /// The bound on a search text.
 const TEXT_MAX_CHARS: usize = 400;

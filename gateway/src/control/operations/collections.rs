@@ -31,7 +31,7 @@ pub struct DriftView {
     /// `source_changed`.
     #[schema(value_type = Option<Object>)]
     pub difference: Option<Value>,
-    /// The draft that would publish the contract over the source as it is now, where its form fits that unchanged.
+    /// The draft that would publish the contract over the source as it is now, if its form fits the source unchanged.
     pub draft: Option<String>,
     /// Otherwise what to edit in the form, one sentence for each place.
     pub edits: Vec<String>,

@@ -66,7 +66,7 @@ pub struct ContractView {
     pub name: String,
     /// `file`, `api`, `code` or `upstream`: where it is changed.
     pub origin: &'static str,
-    /// The contracts folder that owns it, where it comes from a file.
+    /// The contracts folder that owns it, if it comes from a file.
     pub owner: Option<String>,
     /// Its file in that folder, if this process has seen it.
     pub file: Option<String>,
@@ -148,7 +148,7 @@ pub struct Submitted {
 /// The past calls that a planned contract would have refused.
 #[derive(Serialize, ToSchema)]
 pub struct PlannedImpact {
-    /// Null where no calls are kept.
+    /// Null if no calls are kept.
     pub impact: Option<Impact>,
 }
 

@@ -47,8 +47,8 @@ pub struct DraftView {
     pub report: Value,
     /// The agents whose past calls it would have refused; null if no calls are kept, and in lists.
     pub impact: Option<Impact>,
-    /// The compiled document that it would become, as `weir compile` prints it; null in lists, and where the contract would
-    /// be retired.
+    /// The compiled document that it would become, as `weir compile` prints it; null in lists, and if the contract would be
+    /// retired.
     #[schema(value_type = Option<Object>)]
     pub document: Option<Value>,
     /// The findings of lint that the live version does not have; null in lists.

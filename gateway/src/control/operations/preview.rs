@@ -31,7 +31,7 @@ pub struct ContractPreview {
     /// The reasons to refuse it: `{file, place, line?, message, hint?}`. Empty: it would be accepted.
     #[schema(value_type = Vec<Object>)]
     pub problems: Vec<FileProblem>,
-    /// The compiled document, as `weir compile` prints it; null where the text does not compile.
+    /// The compiled document, as `weir compile` prints it; null if the text does not compile.
     #[schema(value_type = Option<Object>)]
     pub document: Option<Value>,
     /// The difference from the live version: `{class, breaking, fingerprint, items}`; null if nothing can be compared.

@@ -116,7 +116,7 @@ pub struct SourceRows {
 }
 
 impl DataSource {
-    /// Creates a source. `settings` is what a collection of `adapter` has; the contract's name is made from `title`.
+    /// Creates a source. `settings` are those of a collection of `adapter`; the contract's name is made from `title`.
     pub fn new(title: &str, adapter: &'static str, settings: Value) -> Self {
         Self {
             name: contract_name(title),
@@ -144,7 +144,7 @@ impl DataSource {
     }
 }
 
-/// Returns what a source looks like now.
+/// Returns the current description of a source.
 pub async fn describe(
     control: &ControlPlane,
     request: &SourceRequest,
@@ -360,7 +360,7 @@ pub(super) fn read_only(gateway: &ServingGateway, source: &DataSource) -> Option
     })
 }
 
-/// Asks the adapter what the source looks like.
+/// Asks the adapter to describe the source.
 pub async fn read_shape(
     gateway: &ServingGateway,
     source: &DataSource,

@@ -35,7 +35,7 @@ pub struct CallFigures {
     pub calls_per_second: f64,
     /// Calls by error code; `ok` for those that succeeded.
     pub codes: BTreeMap<&'static str, u64>,
-    /// Estimates of whole durations, in milliseconds; null where there was no call.
+    /// Estimates of total durations, in milliseconds; null if there was no call.
     pub p50_ms: Option<f64>,
     pub p99_ms: Option<f64>,
     /// Estimates of the time in the gateway itself.
@@ -99,7 +99,7 @@ pub struct StatsEvent {
 pub struct StartFigures {
     /// Calls by error code; `ok` for those that succeeded.
     pub codes: BTreeMap<&'static str, u64>,
-    /// Estimates of whole durations, in milliseconds; null where there was no call.
+    /// Estimates of total durations, in milliseconds; null if there was no call.
     pub p50_ms: Option<f64>,
     pub p99_ms: Option<f64>,
     /// An estimate of the time in the gateway itself.

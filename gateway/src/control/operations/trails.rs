@@ -29,7 +29,7 @@ pub async fn chains(control: &ControlPlane) -> OperationResult<Vec<ChainFiles>> 
     read_trail(move || weir_audit::list_files(&folder)).await
 }
 
-/// Returns whole lines of a segment from byte `from` on; none where there are no more.
+/// Returns whole lines of a segment from byte `from` on; none if there are no more.
 pub async fn lines(
     control: &ControlPlane,
     chain: &str,

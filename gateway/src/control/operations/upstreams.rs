@@ -173,7 +173,7 @@ fn absolute_folder(base: &Path) -> String {
     folder.as_deref().unwrap_or(base).display().to_string()
 }
 
-/// Returns where the server is, without what may be secret in its URL or its arguments.
+/// Returns the location of the server, without parts of its URL or arguments that may be secret.
 fn address(config: &UpstreamConfig) -> String {
     let Some(written) = &config.url else {
         return config.command.first().cloned().unwrap_or_default();

@@ -16,9 +16,9 @@ use crate::{
     identity::now_ms,
 };
 
-/// The last day of a version that ends at once.
+/// The last day of a version that ends immediately.
 const NOW: &str = "now";
-/// The difference that is allowed between the clocks of two nodes: a version that ends at once has ended by both.
+/// The difference that is allowed between the clocks of two nodes: a version that ends immediately has ended by both.
 const CLOCKS_APART_MS: i64 = 4_000;
 const VERSIONS: &str = "GET /v1/versions and `weir contracts show` name those that are served";
 
@@ -254,7 +254,7 @@ impl From<&NextShim> for NextShimView {
     }
 }
 
-/// Returns a shim as an admin reads it, or what it lacks.
+/// Returns a shim in the form for admins, or what it lacks.
 fn view_shim(shim: &Result<VersionShim, String>) -> (Option<Value>, Option<String>) {
     match shim {
         Ok(shim) => (Some(serde_json::to_value(shim).expect("plain data")), None),

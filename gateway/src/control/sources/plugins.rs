@@ -222,7 +222,7 @@ impl PluginSource {
         Ok(DefinitionsOutcome::Judged(verdict))
     }
 
-    /// Publishes a plugin under development as it is built, whatever changes.
+    /// Publishes every build of a plugin under development, whatever changes.
     async fn approve_at_work(&self, held: HeldDraft, by: &str) -> Result<Verdict, GateError> {
         let approval = DraftApproval {
             fingerprint: &held.fingerprint,

@@ -659,7 +659,7 @@ async fn a_fetch_that_fails_late_answers_all_who_waited_for_it() {
     assert_eq!(asked.load(Ordering::SeqCst), 1);
 }
 
-/// A redirect would lead where the configuration does not.
+/// A redirect could lead to a place that is not configured.
 #[tokio::test]
 async fn keys_are_fetched_without_redirects() {
     let issuer = TestIssuer::new();

@@ -211,7 +211,7 @@ async fn connection(
     first_head_max: Duration,
     ending: CancellationToken,
 ) {
-    // Answers are sent at once instead of being collected (TCP_NODELAY).
+    // Answers are sent immediately instead of being collected (TCP_NODELAY).
     let _ = stream.set_nodelay(true);
     // The kernel runs this timer: it costs nothing per request.
     #[cfg(target_os = "linux")]

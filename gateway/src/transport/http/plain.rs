@@ -80,8 +80,8 @@ impl PlainSurface {
         server.door.answer(&surface, &head, body, enter).await
     }
 
-    /// Answers with a page or a document of a contract, which is charged to the rate of its agent. `show` returns `None` where
-    /// the caller sees no such contract.
+    /// Answers with a page or a document of a contract, which is charged to the rate of its agent. `show` returns `None` if the
+    /// caller sees no such contract.
     pub(super) async fn page(
         &self,
         server: &HttpServerState,

@@ -350,7 +350,7 @@ pub(super) fn mismatch(found: OutputMismatch, key: Option<String>) -> CallError 
     error.log(found.to_string())
 }
 
-/// Explains an answer that may not be passed on. Perhaps a column has another type: then the source is checked, as it is if the
+/// Explains an answer that may not be passed on. Perhaps a column has another type: then the source is checked, as when the
 /// adapter itself found it changed.
 pub(in crate::call::target) async fn explain(
     call: &ToolCall<'_>,

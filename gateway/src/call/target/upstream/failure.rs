@@ -95,7 +95,8 @@ pub(super) fn failed(failure: CallFailure, asked: &UpstreamOperation, writes: bo
     }
 }
 
-/// Returns after how many milliseconds a server that takes no calls now may be called again; a second, unless it gives a time.
+/// Returns the milliseconds after which a server that currently accepts no calls may be called again; a second, unless it gives a
+/// time.
 fn wait_ms(failure: &UpstreamFailure) -> u32 {
     failure
         .retry_after_s
@@ -169,8 +170,8 @@ fn refused(refusal: &UpstreamRefusal, asked: &UpstreamOperation, writes: bool) -
 }
 
 /// Returns whether the server has no such resource. Revisions up to 2025-11-25 have a code for it; later ones, and the SDKs of
-/// both, use the code for wrong parameters with an explanation in words. Python SDK 1.x names the URI beside the code 0, and
-/// FastMCP in TypeScript beside that for an unknown method.
+/// both, use the code for wrong parameters with an explanation in words. Python SDK 1.x names the URI with the code 0, and
+/// FastMCP in TypeScript names it with the code for an unknown method.
 fn is_missing(refusal: &UpstreamRefusal, uri: &str) -> bool {
     let words = refusal.words().to_lowercase();
     let names_it = words.contains(&uri.to_lowercase());

@@ -162,7 +162,7 @@ fn is_set(flag: &Value) -> bool {
     }
 }
 
-/// Returns the other members of a result as a text: some servers answer a value where the protocol requires content.
+/// Returns the other members of a result as a text: some servers return a value where the protocol requires content.
 fn others(members: &Map<String, Value>) -> Value {
     let known = ["isError", "resultType", "_meta"];
     let others = members
