@@ -60,7 +60,7 @@ pub(super) struct RecordPage {
     #[serde(flatten)]
     #[param(ignore)]
     filter: RecordFilter,
-    /// `time` and `receipt` of a record, separated by a comma: the page ends before that record.
+    /// `time` and `receipt` of a record, separated by a comma: only records that precede it are returned.
     #[param(max_length = 400)]
     before: Option<String>,
     /// asc: oldest first, which is the default; desc: newest first.
