@@ -1,6 +1,6 @@
-//! Searches with questions that come from elsewhere: BFCL v4 `live_multiple`, 1,053 questions over 457 tools, of which every
-//! second one is asked here. Only by name, since it fetches the Python package `bfcl-eval`:
-//! `cargo test --workspace --test public_questions -- --nocapture`.
+//! Searches with questions from a public benchmark: BFCL v4 `live_multiple`, 1,053 questions over 457 tools, every second of
+//! which is asked here. Runs only by name, since it fetches the Python package `bfcl-eval`: `cargo test --workspace --test
+//! public_questions -- --nocapture`.
 
 use std::{fs, path::Path, process::Command};
 

@@ -52,8 +52,8 @@ async def langchain(plan):
 async def mcp_use(plan):
     from mcp_use import MCPAgent, MCPClient
 
-    # It tells its user of each step and logs each error that a tool answers, of which this model makes some. It looks for
-    # a sign-in unless it knows that there is none.
+    # It reports each step to its user and logs each error that a tool returns; this model causes some. It looks for a
+    # sign-in unless told that there is none.
     log = logging.getLogger("mcp_use")
     log.setLevel(logging.WARNING)
     log.addFilter(lambda record: not record.getMessage().startswith(("Error parsing tool result:", "Structured error:")))
@@ -89,7 +89,7 @@ async def pydantic_ai(plan):
     from pydantic_ai import Agent
     from pydantic_ai.mcp import MCPToolset
 
-    # A model may be wrong more often than the one time that is the default.
+    # A model may be wrong more often than the default of one time.
     toolset = MCPToolset(plan["url"], init_timeout=PATIENCE_S)
     agent = Agent(pydantic_ai_model(plan), toolsets=[toolset], retries=TURNS_MAX)
     return (await agent.run(QUESTION)).output

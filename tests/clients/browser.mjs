@@ -1,5 +1,5 @@
-// A person's browser at an issuer that lets everyone in: it follows redirects, with cookies. As a program it is what clients open:
-// argument: the address of a sign-in, which it follows to its end at the client.
+// A person's browser at an issuer that lets everyone in: it follows redirects, with cookies. Clients start it as a program in
+// place of a browser. Argument: the address of a sign-in, which it follows to its end at the client.
 import { pathToFileURL } from 'node:url';
 
 // Follows a sign-in until it leads to `callback`, which is not opened, or to its end if there is none.

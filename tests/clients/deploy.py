@@ -9,7 +9,7 @@ import compose_spec
 import kubernetes_validate
 import yaml
 
-# The oldest version that the chart takes, and the newest whose schemas are here.
+# The oldest version that the chart supports, and the newest one with schemas here.
 VERSIONS = ["1.30", kubernetes_validate.latest_version()]
 # Kinds that no schema of Kubernetes has.
 OTHERS = {"ServiceMonitor"}

@@ -44,7 +44,7 @@ async function useItems(client) {
   };
 }
 
-/** Does what the plan asks for: it names a prompt, or calls of tools. */
+/** Runs the plan, which names a prompt or calls of tools. */
 export async function report(client, protocol, listTools) {
   const report = plan.prompt ? await useItems(client) : await useTools(client, protocol, listTools);
   await client.close();

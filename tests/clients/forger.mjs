@@ -1,8 +1,8 @@
-// An issuer on loopback that signs what it gets, so that tests have the tokens of attackers with signatures that are right.
-// Arguments: the port; then, if there is one, the issuer that its metadata redirect to (`redirects URL`) or name (`names URL`).
+// An issuer on loopback that signs what it gets, so that tests have tokens of attackers with valid signatures. Arguments: the
+// port; then, if there is one, the issuer that its metadata redirect to (`redirects URL`) or name (`names URL`).
 //
 // POST /sign { header, claims, by }: the token. `by` is `own`, `unpublished`, `public` (HS256 with the published key as the secret)
-// or `none`. GET /counts: how often its metadata and keys were asked for.
+// or `none`. GET /counts: how often its metadata and keys were requested.
 import { createHmac, generateKeyPairSync, sign } from 'node:crypto';
 import { createServer } from 'node:http';
 

@@ -16,11 +16,11 @@ page.on('console', (message) => message.type() === 'error' && !message.text().st
 page.on('pageerror', (error) => seen.violations.push(String(error)));
 // Not of the full page: that resizes the window, and Chromium then scrolls under the next click.
 const shot = (name) => page.screenshot({ path: `${folder}/${name}.png` });
-// What keeps people with a screen reader or a keyboard out of the page as it stands now, by the rules of axe-core. It runs in
-// a world of its own, which the policy of the page does not bind.
+// What keeps people with a screen reader or a keyboard out of the page in its current state, by the rules of axe-core. It
+// runs in an isolated world, to which the page's policy does not apply.
 const accessible = async (name) => {
   await page.evaluate(axe.source);
-  // What the parts announce is there for a moment, in an order of their own.
+  // Announcements of the parts appear only for a moment, in no fixed order.
   const { violations, passes } = await page.evaluate(() => globalThis.axe.run({ exclude: [['[data-live-announcer]']] }));
   if (!passes.length) throw new Error(`axe-core has checked nothing of ${name}`);
   const summarize = ({ id, impact, nodes }) => ({ page: name, id, impact, nodes: nodes.map((node) => node.html) });
@@ -45,7 +45,7 @@ seen.focused = await page.evaluate(() => document.activeElement.id);
 await page.getByLabel('iata').fill('osl');
 await submit();
 seen.pattern = (await errors()).length;
-// The gateway alone judges, in its own words.
+// Only the gateway validates, with its own messages.
 seen.refused = await errors();
 await page.getByLabel('iata').fill('XXX');
 await submit();
@@ -66,7 +66,7 @@ await page.getByRole('button', { name: 'Next page' }).click();
 await page.locator('#result tbody tr').first().getByText('TRD').waitFor();
 await accessible('a table');
 await shot('list');
-// In a narrow window too, each word of a cell stands on one line, and the table scrolls, not the page.
+// Even in a narrow window, no word of a cell is broken, and the table scrolls, not the page.
 await page.setViewportSize({ width: 360, height: 1600 });
 seen.broken = await page.evaluate(() => {
   const broken = [];

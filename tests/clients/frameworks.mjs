@@ -13,7 +13,7 @@ function text(result) {
   return value === undefined ? JSON.stringify(result) : text(value);
 }
 
-/** What an object of the framework says of an error, beside its text. */
+/** What an object of the framework reports about an error, besides its text. */
 function mark(result) {
   return result?.isError === true ? 'isError=true' : null;
 }

@@ -11,7 +11,7 @@ import logging
 import os
 import sys
 
-# What is imported says much at its start; the report is the last line of standard output.
+# Imported modules print a lot when they load; the report is the last line of standard output.
 logging.disable(logging.CRITICAL)
 os.environ |= {
     "ANONYMIZED_TELEMETRY": "false",
@@ -22,7 +22,7 @@ os.environ |= {
 }
 
 
-# Some frameworks give a server five seconds, which a busy machine may take for its start.
+# Some frameworks give a server five seconds, which a busy machine may need for its start.
 PATIENCE_S = 60
 
 
@@ -40,7 +40,7 @@ class Plan:
 
 
 def text(result):
-    """The text of what a framework hands to a model: a text, content blocks, or an object of its own."""
+    """The text of what a framework hands to a model: a text, content blocks, or one of its own objects."""
     if isinstance(result, str):
         return result
     if isinstance(result, (list, tuple)):
@@ -56,7 +56,7 @@ def text(result):
 
 
 def mark(result):
-    """What an object of the framework says of an error, beside its text."""
+    """What an object of the framework reports about an error, besides its text."""
     if (raw := getattr(result, "raw_output", None)) is not None:
         return mark(raw)
     fields = result if isinstance(result, dict) else getattr(result, "__dict__", {})
@@ -125,7 +125,7 @@ async def autogen(plan):
         server = StreamableHttpServerParams(url=plan.url, headers=plan.headers)
     else:
         server = plan.stdio(StdioServerParams, read_timeout_seconds=PATIENCE_S)
-    # Without a session of its own AutoGen shows a model no more of an error than that there was one.
+    # Without its own session, AutoGen tells a model only that there was an error.
     async with create_mcp_server_session(server) as session:
         await session.initialize()
         tools = {tool.name: tool for tool in await mcp_server_tools(server, session)}
@@ -236,7 +236,7 @@ async def semantic_kernel(plan):
         server = MCPStreamableHttpPlugin(name="weir", url=plan.url, headers=plan.headers)
     else:
         server = MCPStdioPlugin(name="weir", command=plan.command[0], args=plan.command[1:], env=plan.env)
-    # It waits without end for a server that wants a key, whatever its request_timeout says.
+    # It waits forever for a server that requires a key, whatever its request_timeout is.
     opening = asyncio.create_task(server.connect())
     if not (await asyncio.wait({opening}, timeout=30))[0]:
         return {"refused": "it waits without end"}

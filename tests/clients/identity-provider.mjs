@@ -57,7 +57,7 @@ const provider = new Provider(`http://127.0.0.1:${port}`, {
       }),
     },
   },
-  // The document is at a name that is none of this machine's.
+  // The document's host name does not belong to this machine.
   fetch: async (url, options) => String(url) === document
     ? Response.json({ client_id: document, client_name: 'tests', ...native })
     : fetch(url, options),

@@ -36,7 +36,7 @@ const authProvider = plan.way === 'machine'
   ? new ClientCredentialsProvider({ clientId: 'program', clientSecret: plan.secret, scope: plan.scope, expectedIssuer: plan.issuer })
   : person;
 
-// Does what needs a sign-in, signs in, and does it again.
+// Tries what needs a sign-in, signs in, and tries again.
 async function signedIn(work) {
   try {
     return await work();

@@ -1,10 +1,10 @@
-// An MCP server that takes the access tokens of people alone, and its issuer, by oidc-provider, both on loopback.
+// An MCP server that accepts only the access tokens of people, and its issuer, by oidc-provider, both on loopback.
 // Arguments: the port of the server, that of the issuer, the era that the server speaks (legacy, modern), the seconds that
 // an access token lasts, and the port of the gateway if the issuer is to know it by its metadata document: that of
 // `https://weir.test`, which is reached there.
 //
-// A browser says by the header `x-user` who signs in. Tests ask at the paths below `/control` of the server what it was sent,
-// and tell the issuer what to do.
+// A browser names the user who signs in by the header `x-user`. Tests ask at the paths below `/control` of the server what it
+// was sent, and tell the issuer what to do.
 import { createServer } from 'node:http';
 import { generateKeyPairSync } from 'node:crypto';
 import Provider from 'oidc-provider';
@@ -14,11 +14,11 @@ const base = `http://127.0.0.1:${port}`;
 const issuer = `http://127.0.0.1:${issuerPort}`;
 const resource = `${base}/mcp`;
 const scope = 'notes';
-// All scopes there are; a call may need more than the first.
+// All scopes; a call may need more than the first.
 const every = 'notes notes:write notes:share';
 let needs = scope;
 const key = generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey.export({ format: 'jwk' });
-// What the issuer gave, what the server was sent, and what is to go wrong.
+// What the issuer issued, what the server was sent, and what is to fail.
 const issued = { access: new Set(), refresh: new Set(), grants: new Map() };
 const calls = [];
 const bearers = new Set();
@@ -45,7 +45,7 @@ const provider = new Provider(issuer, {
       },
     },
   },
-  // The name of the gateway is none that is resolved here, and the dispatcher refuses addresses of this machine.
+  // The gateway's name does not resolve here, and the dispatcher refuses addresses of this machine.
   fetch: (url, { dispatcher: _, ...options }) =>
     fetch(String(url).replace('https://weir.test', `http://127.0.0.1:${gateway}`), options),
   issueRefreshToken: async () => true,
@@ -60,7 +60,7 @@ provider.on('grant.success', (context) => {
   const { grantId, accountId } = context.oidc.entities.AccessToken;
   issued.grants.set(accountId, grantId);
 });
-// What the issuer did stands, and its answer comes late.
+// The issuer's change is kept, but its answer comes late.
 provider.use(async (context, next) => {
   await next();
   if (context.path === '/reg') await pause(trouble.register);

@@ -1,6 +1,6 @@
 // Calls a tool that asks its caller, with the official TypeScript client 2.x. Argument: a plan (JSON); standard output: a report (JSON).
 //
-// The client answers through its own handler of `elicitation/create`; then once more by hand, with a state that was altered.
+// The client answers through its own handler of `elicitation/create`; then once more by hand, with an altered state.
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 

@@ -17,7 +17,7 @@ def cell(sheet, kind, value):
         made = WriteOnlyCell(sheet, datetime.strptime(value, "%Y-%m-%d").date())
         made.number_format = "yyyy-mm-dd"
         return made
-    # Text stays text, whatever it looks like: no formula is ever made of it.
+    # Text remains text, whatever it looks like, and never becomes a formula.
     made = WriteOnlyCell(sheet, value)
     made.value, made.data_type = value, "s"
     return made

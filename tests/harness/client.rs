@@ -1,4 +1,4 @@
-//! Raw JSON over HTTP, in both eras: sends exactly what a test gives it, and hides nothing of the answer.
+//! Raw JSON over HTTP, in both eras: sends exactly what a test passes, and hides nothing in the answer.
 
 use std::sync::{
     Once,
@@ -423,7 +423,7 @@ pub async fn answer_to(request: RequestBuilder) -> Response {
 }
 
 /// Returns a plain HTTP client, for what no MCP client would send. It trusts no certificate: tests speak to this machine, and
-/// to read what the machine trusts takes longer than most of them.
+/// reading the machine's trusted certificates takes longer than most of them.
 pub fn http() -> reqwest::Client {
     choose_tls();
     let client = reqwest::Client::builder()

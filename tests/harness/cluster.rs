@@ -1,4 +1,4 @@
-//! A fleet of one test: three gateways behind HAProxy with the configuration that `deploy/` has, each on a machine of its own.
+//! A fleet of one test: three gateways behind HAProxy with the configuration in `deploy/`, each on its own machine.
 
 use std::{
     fs,
@@ -58,7 +58,7 @@ impl Cluster {
         cluster
     }
 
-    /// Starts PostgreSQL on a machine of its own.
+    /// Starts PostgreSQL on a separate machine.
     pub fn start_database(&self) -> Postgres {
         let mut database = Postgres::stopped();
         database.move_to(&self.network, DATABASE);
@@ -94,7 +94,7 @@ impl Cluster {
         String::from_utf8_lossy(&output.stdout).trim().to_owned()
     }
 
-    /// Waits until HAProxy sees so many nodes.
+    /// Waits until HAProxy sees the given number of nodes.
     pub async fn wait_for_nodes(&self, count: usize) {
         let url = format!("http://{}:{METRICS_PORT}/metrics", self.host());
         let began = Instant::now();
@@ -114,12 +114,12 @@ impl Cluster {
         }
     }
 
-    /// Returns the endpoint that clients know.
+    /// Returns the endpoint that clients use.
     pub fn url(&self) -> String {
         format!("http://{}/mcp", at(&self.network, BALANCER))
     }
 
-    /// Returns the name that clients know, as `[http] hosts` has it.
+    /// Returns the name that clients use, as in `[http] hosts`.
     pub fn host(&self) -> String {
         self.network.address(BALANCER)
     }

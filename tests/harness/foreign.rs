@@ -28,7 +28,7 @@ pub fn node_script(name: &str) -> Command {
     node_script_in("node", name)
 }
 
-/// Returns a script beside the packages of another folder than `tests/clients/node`.
+/// Returns a script next to the packages of a folder other than `tests/clients/node`.
 pub fn node_script_in(environment: &str, name: &str) -> Command {
     let clients = place::repository().join("tests/clients");
     // Scripts import these two.

@@ -138,7 +138,7 @@ impl House {
         command
     }
 
-    /// Returns `weir` with the configuration as it lies there by now.
+    /// Returns `weir` with the current configuration file.
     pub fn weir_as_it_is(&self, words: &[&str]) -> Command {
         let file = self.folder.path().join("weir.toml");
         if !file.exists() {
@@ -321,7 +321,7 @@ pub struct Gateway {
 }
 
 impl Gateway {
-    /// Starts `command` and waits for the line that says where it listens.
+    /// Starts `command` and waits for the line with the address on which it listens.
     pub fn start(mut command: Command) -> Self {
         let started = Instant::now();
         let mut child = command
@@ -395,7 +395,7 @@ impl Gateway {
         assert!(sent.expect("kill runs").success());
     }
 
-    /// Waits until it has left by itself.
+    /// Waits until the process has exited on its own.
     pub fn left(&mut self) -> ExitStatus {
         self.child.wait().expect("the child can be waited for")
     }
@@ -429,7 +429,7 @@ impl Gateway {
         self.counted_kb("VmRSS:")
     }
 
-    /// Returns the resident memory in KB without pages of files, such as those of the program, which come as they are used.
+    /// Returns the resident memory in KB without file pages, such as those of the program, which are loaded as they are used.
     pub fn own_memory_kb(&self) -> u64 {
         self.counted_kb("RssAnon:")
     }

@@ -1,7 +1,6 @@
-//! Holds what the suites stand on: the real binary, raw JSON clients, other people's clients, databases and web
-//! services.
+//! The basis of the suites: the real binary, raw JSON clients, other people's clients, databases and web services.
 //!
-//! Nothing here is skipped when something is missing: the panic names the command that brings it.
+//! Nothing here is skipped when something is missing: the panic names the command that installs it.
 
 pub mod admin;
 pub mod client;

@@ -11,7 +11,7 @@ use std::{
 const PREFIX: &str = "198.18";
 const NETWORKS: u32 = 250;
 
-/// Machines by their names, each with an address of its own. This process reaches them all.
+/// Machines by their names, each with its own address. This process reaches them all.
 pub struct TestNetwork {
     /// What all names of interfaces begin with, which may have 15 letters.
     tag: String,

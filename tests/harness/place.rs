@@ -1,4 +1,4 @@
-//! Knows where things are: the repository, the cache that `cargo xtask test` fills, the binaries beside this test.
+//! Paths: the repository, the cache that `cargo xtask test` fills, the binaries next to this test.
 
 use std::{
     env,

@@ -90,7 +90,7 @@ impl Postgres {
         format!("postgres://weir@{host}:{port},{other}/postgres?target_session_attrs=read-write")
     }
 
-    /// Says that the cluster, which does not run yet, runs on a machine of a network and serves all that are there.
+    /// Moves the cluster, which is not running yet, to a machine of a network, where it serves all machines.
     pub fn move_to(&mut self, network: &TestNetwork, machine: &str) {
         let rules = self.folder.path().join("data/pg_hba.conf");
         let mut rules = fs::OpenOptions::new()
@@ -140,7 +140,7 @@ impl Postgres {
     pub fn stop(&mut self) {
         if let Some(mut server) = self.server.take() {
             let id = server.id();
-            // One that a signal has stopped goes on first.
+            // A stopped process is continued first.
             let _ = send("CONT", id, &children(id));
             let _ = send("QUIT", id, "");
             let _ = server.wait();
@@ -151,7 +151,7 @@ impl Postgres {
     pub fn signal(&self, name: &str) {
         let server = self.server.as_ref().expect("the server runs").id();
         assert!(send(name, server, ""), "the server runs");
-        // One that serves a connection may end at any moment, and a server that was stopped starts no more of them.
+        // A process that serves a connection may end at any moment, and a stopped server starts no more of them.
         let _ = send(name, server, &children(server));
     }
 
@@ -214,8 +214,8 @@ fn make_folder() -> TempDir {
     folder
 }
 
-/// Makes the folder of a fresh cluster. The first one of this machine is kept, and the others are copies of it, which takes half of the
-/// time.
+/// Makes the folder of a fresh cluster. The first one on this machine is kept, and the others are copies of it, which takes
+/// half the time.
 fn make_data(data: &Path) {
     let program = program("initdb");
     let version = program.ancestors().nth(2).and_then(Path::file_name);
@@ -279,7 +279,7 @@ fn as_database_user(program: &Path) -> Command {
     command
 }
 
-/// Runs a program as that user in a network namespace, which root alone may enter.
+/// Runs a program as that user in a network namespace, which only root may enter.
 fn on_machine(namespace: &str, program: &Path) -> Command {
     let (user, group) = unprivileged().expect("networks of tests need root");
     let mut command = Command::new("ip");

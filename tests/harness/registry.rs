@@ -54,7 +54,7 @@ impl Registry {
         }
     }
 
-    /// Puts a component there in the layout of the CNCF; the digest of its manifest.
+    /// Puts a component there in the layout of the CNCF; returns the digest of its manifest.
     pub async fn push(
         &self,
         name: &str,
@@ -79,7 +79,7 @@ impl Registry {
         self.manifest(name, tag, &manifest).await
     }
 
-    /// Puts a blob there; its descriptor, still without a type.
+    /// Puts a blob there; returns its descriptor, still without a type.
     pub async fn blob(&self, name: &str, bytes: &[u8]) -> Value {
         let digest = digest(bytes);
         let begun = http()

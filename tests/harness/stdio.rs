@@ -128,8 +128,8 @@ impl Stdio {
         self.begin(method, modern(params)).await
     }
 
-    /// Returns what a [`server`](Self::server) lists, as it wrote it: `{server, tools, …}`. A list that it does not advertise
-    /// or know is not there.
+    /// Returns what a [`server`](Self::server) lists, as it wrote it: `{server, tools, …}`. A list that the server does not
+    /// advertise or support is absent.
     pub async fn lists(&mut self) -> Value {
         let mut lists = json!({"server": {"info": self.hello["serverInfo"], "capabilities": self.hello["capabilities"]}});
         if let Some(instructions) = self.hello.get("instructions") {
@@ -159,7 +159,7 @@ impl Stdio {
         lists
     }
 
-    /// Closes stdin; the process must then leave by itself.
+    /// Closes stdin; the process must then exit on its own.
     pub async fn close(mut self) -> std::process::ExitStatus {
         drop(self.input.take());
         tokio::time::timeout(END, self.child.wait())
@@ -168,7 +168,7 @@ impl Stdio {
             .expect("weir can be waited for")
     }
 
-    /// Sends a signal while stdin stays open.
+    /// Sends a signal while stdin remains open.
     pub async fn signal(&self, name: &str) {
         let id = self.child.id().expect("weir runs").to_string();
         let killed = Command::new("kill")
@@ -178,7 +178,7 @@ impl Stdio {
         assert!(killed.expect("kill runs").success());
     }
 
-    /// Waits until the process has left by itself, while stdin is open.
+    /// Waits until the process has exited on its own, while stdin is open.
     pub async fn left(mut self) -> std::process::ExitStatus {
         let status = tokio::time::timeout(END, self.child.wait()).await;
         status

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::{foreign, place};
 
-/// The words that start one of them; `scratch` is a folder of the test's own, at the same place in each run.
+/// The command line that starts a server; `scratch` is the test's own folder, at the same place in each run.
 pub struct Stranger {
     pub name: &'static str,
     start: fn(&Path) -> Vec<String>,

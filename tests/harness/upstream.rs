@@ -53,7 +53,7 @@ impl JsonServer {
     }
 }
 
-/// Answers as an OpenAPI document says, with its examples or what fits its schemas; killed when dropped.
+/// Answers as an OpenAPI document describes, with its examples or with values that fit its schemas; killed when dropped.
 pub struct Mock {
     _running: Running,
     pub base: String,
@@ -153,7 +153,7 @@ impl Datasette {
     }
 }
 
-/// A certificate and the authority of its own that has signed it.
+/// A certificate and its own authority, which has signed it.
 pub struct Certificate {
     folder: TempDir,
 }
@@ -179,7 +179,7 @@ impl Certificate {
     }
 }
 
-/// Returns a free port, another one each time. It is below those that the kernel gives to sockets that name none.
+/// Returns a free port, a different one each time. It is below those that the kernel assigns to sockets without one.
 pub fn free_port() -> u16 {
     const FIRST: u32 = 20_000;
     const COUNT: u32 = 12_000;

@@ -1,5 +1,5 @@
-//! The stand-in of the model vendors: it asks for the calls of a script, one a turn, in the words of whichever
-//! interface it is asked at, and keeps what was sent to it.
+//! The stand-in of the model vendors: it requests the calls of a script, one a turn, in the format of whichever
+//! interface is used, and keeps what was sent to it.
 
 use std::sync::Arc;
 
@@ -38,7 +38,7 @@ pub struct Wanted {
 pub struct Declared {
     pub name: String,
     pub schema: Value,
-    /// The vendor is to hold its model to the schema.
+    /// Whether the vendor is to restrict its model to the schema.
     pub is_strict: bool,
 }
 
@@ -103,7 +103,7 @@ async fn answer(
     (StatusCode::OK, Json(reply))
 }
 
-/// Returns the arguments of a function, which come in a form of Gemini's own or as JSON Schema.
+/// Returns the arguments of a function, which come in Gemini's own form or as JSON Schema.
 fn parameters_of_gemini(function: &Value) -> &Value {
     let names = [
         "parameters",

@@ -1,4 +1,4 @@
-//! Waits for what comes by itself, and fails with what did not come.
+//! Waits for a condition, and fails with its name if it is never met.
 
 use std::{
     sync::Arc,
@@ -12,10 +12,10 @@ use parking_lot::Mutex;
 const LOOK: Duration = Duration::from_millis(10);
 /// The time between two beats of a [`StallMeter`].
 const BEAT: Duration = Duration::from_millis(10);
-/// A beat that comes so long after the one before shows that the machine stopped.
+/// A beat that comes this long after the previous one shows that the machine stopped.
 const STALL_MIN: Duration = Duration::from_millis(100);
 
-/// Measures the time in which this machine ran. A shared one may stop for seconds, and what a test waits for stops with it.
+/// Measures the time in which this machine ran. A shared machine may stop for seconds, and what a test waits for stops too.
 pub struct StallMeter {
     began: Instant,
     beats: Arc<Mutex<MeterBeats>>,
@@ -38,7 +38,7 @@ impl MeterBeats {
 }
 
 impl StallMeter {
-    /// Starts to measure, in a thread of its own.
+    /// Starts to measure, in a separate thread.
     pub fn start() -> Self {
         let began = Instant::now();
         let beats = Arc::new(Mutex::new(MeterBeats {
@@ -73,12 +73,12 @@ impl StallMeter {
     }
 }
 
-/// Waits two minutes at most, which a busy machine may take for a start.
+/// Waits two minutes at most, which a busy machine may need for a start.
 pub async fn until(what: &str, holds: impl AsyncFnMut() -> bool) {
     within(Duration::from_secs(120), what, holds).await;
 }
 
-/// Waits for so long at most, without the time in which the machine stopped.
+/// Waits for the given time at most, not counting the time in which the machine stopped.
 pub async fn within(limit: Duration, what: &str, mut holds: impl AsyncFnMut() -> bool) {
     let meter = StallMeter::start();
     while !holds().await {

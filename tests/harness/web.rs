@@ -26,7 +26,7 @@ pub struct Seen {
     pub finished: AtomicUsize,
     /// Requests whose caller went away before the answer.
     pub dropped: AtomicUsize,
-    /// Lets one request for `held` go on.
+    /// Lets one request for `held` continue.
     release: Notify,
 }
 
@@ -43,7 +43,7 @@ pub async fn serve(app: Router) -> String {
 }
 
 /// Serves `/items` and `/items/{id}`: three records, and a record for whatever is written. An id like `slow-500` is
-/// answered after that many milliseconds, `held` once the test says so, `huge` with a name of 16 MB.
+/// answered after that many milliseconds, `held` once the test releases it, `huge` with a name of 16 MB.
 pub struct Web {
     pub base: String,
     pub seen: Arc<Seen>,

@@ -1,6 +1,6 @@
-//! `weir-samples SOURCE TARGET`: lays out the data of the demo that is built or written to.
+//! `weir-samples SOURCE TARGET`: lays out the demo's data that is generated or written to.
 //!
-//! Tracked files are only read. What is in the target folder already is left alone, unless its source is newer.
+//! Tracked files are only read. A file that the target folder already has is left as it is, unless its source is newer.
 
 use std::{
     env, fs,
@@ -33,7 +33,7 @@ fn copy_once(source: &Path, target: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Builds a file beside its place and moves it there whole, so that an interrupted run leaves nothing half done.
+/// Builds a file next to its place and moves it there whole, so that an interrupted run leaves nothing half done.
 fn build_once(
     source: &Path,
     target: &Path,

@@ -1,6 +1,6 @@
 """An MCP server over stdio that behaves as its first argument says. It needs nothing but Python.
 
-Both eras unless noted otherwise: `legacy` refuses what it does not know, `mute` does not answer it, `frail` ends at it.
+Both eras unless noted otherwise: `legacy` refuses unknown requests, `mute` does not answer them, `frail` exits at them.
 """
 
 import base64
@@ -227,7 +227,7 @@ def run(request):
                 return None
         return None
     if name == "relay":
-        # It asks without regard to what the client offers, and fails as SDKs do: by the error of its question.
+        # It asks regardless of the client's capabilities, and fails as SDKs do: with the error of its question.
         write({"jsonrpc": "2.0", "id": "r1", "method": "sampling/createMessage", "params": {"messages": [], "maxTokens": 1}})
         for line in sys.stdin:
             message = json.loads(line)
@@ -244,7 +244,7 @@ def run(request):
     if name == "nan":
         return answer(request, {"content": text("0/0"), "structuredContent": {"n": float("nan")}})
     if name in ("behind", "logged", "row"):
-        # An answer behind a text without an end, one that is logged first, and one behind another message.
+        # An answer after an unterminated text, one that is logged first, and one after another message.
         result = {"content": text(name)}
         logged = {"jsonrpc": "2.0", "id": request["id"], "result": result}
         with writing:
@@ -459,7 +459,7 @@ def main():
     if BEHAVIOUR == "late":
         time.sleep(float(sys.argv[2]))
     if BEHAVIOUR == "stubborn":
-        # Neither the end of its stdin nor TERM ends it, and it has a child that hears of neither.
+        # Neither the end of its stdin nor TERM ends it, and it has a child that gets neither.
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         child = subprocess.Popen([sys.executable, "-c", "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"])
         with open(sys.argv[2], "w") as file:

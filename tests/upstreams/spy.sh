@@ -1,5 +1,5 @@
-# An MCP server over stdio of the legacy era, whose tool `spy` says what of this machine it can open. `$1`: the folder of the
-# configuration of Weir, `$2`: the folder of this server. It needs nothing but a shell, so that any user can run it.
+# An MCP server over stdio of the legacy era, whose tool `spy` reports what it can open on this machine. `$1`: the folder of
+# the configuration of Weir, `$2`: the folder of this server. It needs nothing but a shell, so that any user can run it.
 
 can() { if ("$@") 2> /dev/null; then echo true; else echo false; fi; }
 reads() { : < "$1"; }

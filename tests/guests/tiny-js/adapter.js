@@ -19,16 +19,16 @@ const fail = (code, message, field, retryAfterMs) => {
   throw { code, message, field, retryAfterMs };
 };
 
-// Anything thrown that is not an error record would trap, and a trap says nothing: every export is guarded.
+// Anything thrown that is not an error record would trap without a message, so every export is guarded.
 const guard = (f) => (...args) => {
   try {
     return f(...args);
   } catch (error) {
-    // What a call of the host has refused comes as an `Error` that carries the record.
-    // Any other `Error` may have a code of its own, and is no record.
+    // When the host refuses a call, it throws an `Error` that carries the record. Any other `Error` may have its own
+    // code, and is not a record.
     const record = error?.payload ?? (error instanceof Error ? undefined : error);
     if (typeof record?.code === "string" && typeof record.message === "string") throw record;
-    // Nobody looked whether the text holds a secret: callers who listen to the log do not hear a line with this field.
+    // The text was not checked for secrets: callers who listen to the log do not receive a line with this field.
     log.write("error", `${error}\n${error?.stack ?? ""}`, '{"weir.log_only":true}');
     throw { code: "internal", message: "The adapter failed; its operator finds the reason in the log." };
   }

@@ -29,7 +29,7 @@ def failure(code: str, message: str, field: str | None = None, retry_after_ms: i
 
 
 def guard(function):
-    """An uncaught exception would trap, and a trap says nothing: every export is guarded."""
+    """An uncaught exception would trap without a message, so every export is guarded."""
 
     @functools.wraps(function)
     def guarded(*args):
@@ -38,8 +38,8 @@ def guard(function):
         except Err:
             raise
         except Exception as error:
-            # Only what needs no source lines: a component has no files, and looking for them would trap. Nobody looked whether
-            # the text holds a secret: callers who listen to the log do not hear a line with this field.
+            # Only what needs no source lines: a component has no files, and looking for them would trap. The text was not
+            # checked for secrets: callers who listen to the log do not receive a line with this field.
             log.write("error", f"{type(error).__name__}: {error}", '{"weir.log_only":true}')
             message = "The adapter failed; its operator finds the reason in the log."
             raise failure("internal", message) from None

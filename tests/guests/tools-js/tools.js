@@ -4,9 +4,9 @@ import * as log from "weir:plugin/log@0.1.1";
 import * as progress from "weir:plugin/progress@0.1.1";
 import * as sql from "weir:plugin/sql@0.1.1";
 
-// Other builds of this guest are made by changing this word: `renamed` gives `deploy` a parameter another name, `wider`
-// one more that is optional, and `stable` another default; `fix` changes what a tool does and nothing that is declared,
-// and `moody` declares something else each time.
+// Other builds of this guest are made by changing this word: `renamed` renames a parameter of `deploy`, `wider` adds an
+// optional one, and `stable` changes a default; `fix` changes what a tool does but no declaration, and `moody` declares
+// something else each time.
 const BUILD = "first";
 const VERSION = { first: "1.0.0", renamed: "2.0.0", wider: "1.1.0", stable: "1.2.0", fix: "1.0.1", moody: "1.0.2" }[BUILD];
 const SERVICE = BUILD === "renamed" ? "application" : "service";
@@ -113,16 +113,16 @@ const fail = (code, message, field, retryAfterMs) => {
   throw { code, message, field, retryAfterMs };
 };
 
-// Anything thrown that is not an error record would trap, and a trap says nothing: every export is guarded.
+// Anything thrown that is not an error record would trap without a message, so every export is guarded.
 const guard = (f) => (...args) => {
   try {
     return f(...args);
   } catch (error) {
-    // What a call of the host has refused comes as an `Error` that carries the record.
-    // Any other `Error` may have a code of its own, and is no record.
+    // When the host refuses a call, it throws an `Error` that carries the record. Any other `Error` may have its own
+    // code, and is not a record.
     const record = error?.payload ?? (error instanceof Error ? undefined : error);
     if (typeof record?.code === "string" && typeof record.message === "string") throw record;
-    // Nobody looked whether the text holds a secret: callers who listen to the log do not hear a line with this field.
+    // The text was not checked for secrets: callers who listen to the log do not receive a line with this field.
     log.write("error", `${error}\n${error?.stack ?? ""}`, '{"weir.log_only":true}');
     throw { code: "internal", message: "The tool failed; its operator finds the reason in the log." };
   }

@@ -119,7 +119,7 @@ impl Server {
     }
 }
 
-/// Asks the caller: a legacy one while the call is open, a modern one by the result, which is the error here.
+/// Asks the caller: a legacy caller while the call is open, a modern one by the result, which is the error here.
 async fn asked(
     call: &CallToolRequestParams,
     context: &RequestContext<RoleServer>,

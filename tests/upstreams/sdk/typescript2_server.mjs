@@ -104,7 +104,7 @@ async function http(incoming, outgoing) {
   Readable.fromWeb(response.body).on("error", () => outgoing.destroy()).pipe(outgoing);
 }
 
-// The matrix says that this SDK has no HTTP+SSE: who brings an SDK that has it serves it here.
+// According to the matrix this SDK has no HTTP+SSE: add it here with an SDK that has it.
 if (Object.keys(sdk).some((name) => name.startsWith("SSE"))) throw new Error("this SDK serves HTTP+SSE now");
 
 if (way === "stdio") {

@@ -1,4 +1,4 @@
-//! What the protocol's conformance suite looks for: its tools, prompts and resources, by the names that it gives them.
+//! The tools, prompts and resources that the protocol's conformance suite looks for, under its names.
 
 use std::hint::black_box;
 
@@ -25,7 +25,7 @@ fn picture() -> Bytes {
     PICTURE.to_vec().into()
 }
 
-/// Does some work for so long: a guest has no way to sleep.
+/// Works for the given time, since a guest has no way to sleep.
 fn work(milliseconds: u64) {
     let until = clock::now_ms() + milliseconds;
     while clock::now_ms() < until {

@@ -1,5 +1,5 @@
 //! One hostile guest. What it does is an argument: `behaviour` in the settings, as a parameter of a call, or as an
-//! `equals` condition on the column of that name; `amount` says how much or how long where that matters.
+//! `equals` condition on the column of that name; `amount` is how much or how long, where that matters.
 //!
 //! Its build is a marker in the file, so that tests make other builds of it by changing bytes ([`BUILD`]).
 
@@ -179,7 +179,7 @@ fn records(
     };
     match behaviour {
         "behave" => {}
-        // What the one before left, and leaves its own.
+        // Returns what the previous call left, and leaves its own.
         "remember" => {
             let before =
                 LEFT.with_borrow_mut(|left| std::mem::replace(left, text.map(str::to_owned)));
@@ -283,7 +283,7 @@ fn records(
     Ok(record(text))
 }
 
-/// Fails in a way that ends the call itself. An unknown name is a trap of its own.
+/// Fails in a way that ends the call itself. An unknown name is another kind of trap.
 fn fail(behaviour: &str) {
     match behaviour {
         "spin" => loop {

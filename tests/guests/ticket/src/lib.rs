@@ -1,4 +1,4 @@
-//! Answers one ticket at once, without a source: measured for what a call into a guest costs.
+//! Answers one ticket at once, without a source: used to measure the cost of a call into a guest.
 
 use std::borrow::Cow;
 

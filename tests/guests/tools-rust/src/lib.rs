@@ -1,4 +1,4 @@
-//! The small toolbox that every language writes the same, in Rust: one of each kind of answer that a tool may give.
+//! The small toolbox that is the same in every language, in Rust: one of each kind of answer that a tool may give.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -194,7 +194,7 @@ fn draw() -> Answer {
     ])
 }
 
-/// A count that is none: what an author writes by hand may be wrong.
+/// A count that is not a number: what an author writes by hand may be wrong.
 struct Count;
 
 impl ToolSchema for Count {
