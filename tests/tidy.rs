@@ -1,6 +1,6 @@
-//! The house keeps its shape: dependency directions, first lines, names, and what must never be written down.
+//! Checks the shape of the workspace: dependency directions, first lines, names, and what must never be written down.
 //!
-//! Reads source text and `cargo metadata` only, so it says in seconds what a review would have to see.
+//! Reads source text and `cargo metadata` only, so it reports in seconds what a review would have to notice.
 
 #[path = "tidy/commits.rs"]
 mod commits;
@@ -182,9 +182,9 @@ const OUTSIDE: &[(&str, &[&str])] = &[
     ("jsonschema", &["weir-schema", "weir-tests"]),
 ];
 
-/// Outside paths that a place may not name: the place, then the paths. `layers.txt` says which modules use which.
+/// External paths that a place may not name: the place, then the paths. `layers.txt` lists which modules use which.
 const FORBIDDEN: &[(&str, &[&str])] = &[
-    // The call path knows no HTTP, JSON-RPC or WebAssembly.
+    // The call path does not depend on HTTP, JSON-RPC or WebAssembly.
     (
         "gateway/src/call",
         &["axum", "http", "hyper", "tower", "wasmtime"],
@@ -303,8 +303,8 @@ fn crates_depend_in_one_direction() {
     check(problems);
 }
 
-/// Plugin authors build these: each further dependency is theirs too. `jiff` brings every time to UTC in the one
-/// value table. `xtask` starts on a bare machine. And the program is only what links the gateway with its adapters.
+/// Plugin authors build these: each further dependency becomes theirs too. `jiff` converts every time to UTC in the
+/// one value table. `xtask` starts on a bare machine. The program only links the gateway with its adapters.
 #[test]
 fn the_sdk_xtask_and_the_program_stay_small() {
     let few: BTreeMap<&str, &[&str]> = BTreeMap::from([
@@ -396,7 +396,7 @@ fn a_planted_violation_is_found_in_every_crate() {
     }
 }
 
-/// Returns the source folder of each crate that has modules, and which of them uses which.
+/// Returns the source folder of each crate that has modules, and which module uses which.
 fn uses_by_crate() -> Vec<(String, layers::Uses)> {
     let mut crates = Vec::new();
     for package in packages() {
@@ -470,7 +470,7 @@ fn stages_are_called_by_the_call_path_alone() {
         let file = PathBuf::from(format!("gateway/src/call/{stage}.rs"));
         for (number, line) in code_lines(&file) {
             for other in STAGES.iter().filter(|other| *other != stage) {
-                // `other::function(`; types of another stage are what it hands over, and are fine.
+                // `other::function(`; types of another stage are passed between stages, which is fine.
                 let calls = line
                     .match_indices(&format!("{other}::"))
                     .any(|(at, found)| {
@@ -494,7 +494,7 @@ fn stages_are_called_by_the_call_path_alone() {
     check(problems);
 }
 
-/// Tests of one crate alone build no dependency again that a build of the whole workspace made, and the other way round.
+/// Testing a single crate does not rebuild a dependency that a build of the whole workspace made, or the other way round.
 #[test]
 fn a_selection_builds_what_the_workspace_builds() {
     features::compare_selections();
@@ -657,7 +657,7 @@ fn no_registry_host_is_written_down() {
     check(problems);
 }
 
-/// A file that no other one names is not compiled, and what it tests is not tested.
+/// A file that no other file names is not compiled, so its tests do not run.
 #[test]
 fn every_file_beside_a_module_is_part_of_it() {
     let files: BTreeSet<PathBuf> = rust_files().into_iter().collect();
@@ -665,7 +665,7 @@ fn every_file_beside_a_module_is_part_of_it() {
     for file in &files {
         let name = file.file_stem().unwrap_or_default().to_string_lossy();
         let is_root = matches!(&*name, "main" | "lib" | "mod" | "build");
-        // What must not compile is compiled one by one.
+        // Cases that must not compile are compiled one by one.
         if is_root || lies_in(file, "plugin-sdk/tests/mistakes") {
             continue;
         }

@@ -1,5 +1,5 @@
-//! The features of shared dependencies: every native crate of ours builds its tests beside `weir-features`, so that a
-//! dependency has the same features in each selection and is built once.
+//! The features of shared dependencies: every native crate of ours builds its tests together with `weir-features`, so
+//! that a dependency has the same features in each selection and is built once.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -42,7 +42,7 @@ struct Package {
 struct Build {
     /// What runs.
     target: Features,
-    /// That, and what the compiler runs: macros, build scripts and what they use.
+    /// The above, and what the compiler runs: macros, build scripts and their dependencies.
     all: Features,
 }
 

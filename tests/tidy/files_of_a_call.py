@@ -1,4 +1,4 @@
-"""Prints the source files that one call runs through, from the socket to SQLite and back, in the order in which it comes to them.
+"""Prints the source files that one call runs through, from the socket to SQLite and back, in the order in which it reaches them.
 
     python3 tests/tidy/files_of_a_call.py TARGET/debug/weir
 

@@ -8,7 +8,7 @@ use std::{
 use proc_macro2::{TokenStream, TokenTree};
 use syn::{Attribute, Item, UseTree, visit::Visit};
 
-/// A module, the modules it uses, and for each of them one place that does.
+/// A module, the modules it uses, and for each one a place that does.
 pub(crate) type Uses = BTreeMap<String, BTreeMap<String, String>>;
 
 /// The rows of one crate: a module, and the modules it may use.
@@ -32,7 +32,7 @@ impl Layers {
     }
 
     /// Returns everything in `uses` that the rows do not allow, and every row that allows an arrow back up.
-    /// `in_circles` says that arrows may go both ways.
+    /// `in_circles` allows arrows both ways.
     pub(crate) fn problems(&self, place: &str, in_circles: bool, uses: &Uses) -> Vec<String> {
         let mut problems = Vec::new();
         let rows: BTreeMap<&str, &BTreeSet<String>> = self
@@ -61,7 +61,7 @@ impl Layers {
                 ));
                 continue;
             };
-            // A name that is no module is an item of the crate's root.
+            // A name that is not a module is an item of the crate's root.
             let is_module = |other: &str| uses.contains_key(other);
             for (other, at) in used
                 .iter()
@@ -79,7 +79,7 @@ impl Layers {
     }
 }
 
-/// Adds what one file of a crate uses. `file` is its path below `src`; the crate's root is no module.
+/// Adds what one file of a crate uses. `file` is its path below `src`; the crate's root is not a module.
 pub(crate) fn add(uses: &mut Uses, file: &Path, shown: &str, text: &str) {
     let mut parts: Vec<String> = file
         .iter()
@@ -150,7 +150,7 @@ impl Seen {
             rest = others;
         }
         base.extend(rest.iter().cloned());
-        // A type or a function of the crate's root is no module.
+        // A type or a function of the crate's root is not a module.
         if let Some(top) = base
             .first()
             .filter(|top| top.starts_with(|c: char| c.is_lowercase()) && base.len() > 1)
