@@ -100,7 +100,7 @@ impl AdminTarget {
         AdminClient::new(url.or(self.admin.as_deref()), &self.settings)
     }
 
-    /// Returns the same for a command whose answer tells the faults of the configuration.
+    /// Returns the same for a command whose answer lists the faults of the configuration.
     pub(super) fn api_without_faults(&self) -> Result<AdminClient, AppError> {
         let state = || self.settings.find_state_folder().0;
         AdminClient::in_state(self.admin.as_deref(), &self.settings, state)
@@ -158,7 +158,7 @@ impl AdminClient {
         Ok(answer)
     }
 
-    /// Puts a body that is no JSON, and returns the JSON of the answer.
+    /// Puts a body that is not JSON, and returns the JSON of the answer.
     pub(super) async fn put(
         &self,
         path: &str,
@@ -173,7 +173,7 @@ impl AdminClient {
         .await
     }
 
-    /// Returns an answer that is no JSON, to be read in parts; `None` if there is nothing at the path.
+    /// Returns an answer that is not JSON, to be read in parts; `None` if there is nothing at the path.
     pub(super) async fn open(&self, path: &str) -> anyhow::Result<Option<reqwest::Response>> {
         let response = self.request(Method::GET, path).send().await?;
         if response.status() == reqwest::StatusCode::NOT_FOUND {
@@ -227,7 +227,7 @@ impl AdminClient {
     }
 }
 
-/// Returns what to do where no gateway is found: one may well run, and this be another folder.
+/// Returns what to do if no gateway is found: one may be running, but in another folder.
 fn not_found(settings: &CliSettings) -> &'static str {
     match settings.present() || settings.state.is_some() {
         true => "is `weir serve` running? Or name its admin API with --admin",
@@ -307,7 +307,7 @@ pub(super) fn joined(list: &Value) -> String {
     each(list).map(cell).collect::<Vec<_>>().join(",")
 }
 
-/// Writes a cell: text as it is, null as nothing, times as they stand in logs.
+/// Writes a cell: text as it is, null as nothing, times as in logs.
 pub(super) fn cell(value: &Value) -> String {
     match value {
         Value::Null => String::new(),

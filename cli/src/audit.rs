@@ -39,7 +39,7 @@ pub(super) struct AuditArgs {
 enum AuditCommand {
     /// Check that no record was changed, deleted, moved or cut; with receipts also that those records are there
     Verify(AuditVerifyArgs),
-    /// Print the digest by which the trail knows arguments, to look for their calls: `weir audit query --text DIGEST`
+    /// Print the digest that the trail records for arguments, to look for their calls: `weir audit query --text DIGEST`
     Digest {
         /// The JSON of the arguments, byte for byte as they were sent; `-` for stdin
         arguments: String,
@@ -243,7 +243,7 @@ impl Write for AuditOutput {
 }
 
 /// Writes the digest of the arguments as they are given, and that of the same without spaces if it differs: only the client
-/// knows which one it sent.
+/// can tell which one it sent.
 fn digest(arguments: &str, settings: &CliSettings, out: &mut dyn Write) -> Result<(), AppError> {
     let mut text = arguments.to_owned();
     if arguments == "-" {
@@ -267,7 +267,8 @@ fn digest(arguments: &str, settings: &CliSettings, out: &mut dyn Write) -> Resul
     Ok(())
 }
 
-/// Returns JSON without the spaces between its words. Nothing else changes: `1.0` and `\u00e9` stay as a client writes them.
+/// Returns JSON without the spaces between its tokens. Nothing else changes: `1.0` and `\u00e9` are kept as a client
+/// writes them.
 fn without_spaces(text: &str) -> String {
     let (mut is_text, mut is_escaped) = (false, false);
     let is_kept = |character: &char| {
@@ -287,7 +288,7 @@ async fn arguments_key(config: &GatewayConfig) -> anyhow::Result<ArgumentsKey> {
         Err(error) => Err(error),
     };
     let key = match read {
-        // SQLite makes a file beside the one it reads, which this folder does not take.
+        // SQLite makes a file next to the one it reads, which this folder does not allow.
         Err(_)
             if config.state.url.is_none()
                 && rustix::fs::access(folder, Access::WRITE_OK).is_err() =>
@@ -336,7 +337,7 @@ impl TrailArgs {
     }
 }
 
-/// Returns the folder of the trail, which is there.
+/// Returns the folder of the trail, after a check that it exists.
 fn trail_folder(folder: Option<&Path>, settings: &CliSettings) -> Result<PathBuf, AppError> {
     let folder = match folder {
         Some(folder) => folder.to_owned(),

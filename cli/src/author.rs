@@ -1,5 +1,5 @@
-//! Holds what the author of a plugin works with: a folder to begin with, a build, the definitions, checks and tests,
-//! and the way of the result to where it runs. All of it is inside the program; this repository is not needed.
+//! The commands for authors of plugins: a folder to begin with, a build, the definitions, checks and tests, and the
+//! installation of the result. All of it is inside the program; this repository is not needed.
 
 mod build;
 mod cases;

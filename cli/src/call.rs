@@ -279,7 +279,7 @@ fn parse(
                     "`{flag}` is an option of `weir call`, not of `{name}`: put it before the tool"
                 );
             }
-            error.remove(ContextKind::Suggested); // it tells how a value is written that begins with dashes
+            error.remove(ContextKind::Suggested); // it explains how to write a value that begins with dashes
             error.exit()
         }
     }
@@ -302,7 +302,7 @@ fn titled(title: Option<&str>, description: &str) -> String {
     }
 }
 
-/// Returns what the author of a plugin says about the tool on the command line. Nothing of it is published.
+/// Returns the settings of a plugin's author for the tool on the command line. None of them is published.
 fn cli(started: &GatewayApp, tool: &ContractTool) -> Value {
     let CallTarget::Offer(offered) = &tool.target else {
         return Value::Null;
@@ -322,7 +322,7 @@ fn cli(started: &GatewayApp, tool: &ContractTool) -> Value {
     tool.map_or(Value::Null, |mut tool| tool["cli"].take())
 }
 
-/// Calls a tool that an extracted document describes, at the server that is named beside it.
+/// Calls a tool that an extracted document describes, at the server that is named with it.
 async fn of_document(
     from: &Path,
     url: Option<&str>,
@@ -401,7 +401,7 @@ async fn at_url(url: &str, name: &str, line: &[String]) -> anyhow::Result<Option
     Ok(Some(tool_result))
 }
 
-/// Refuses a text that is no address of an MCP endpoint.
+/// Refuses a text that is not the address of an MCP endpoint.
 pub(super) fn check_url(url: &str) -> anyhow::Result<()> {
     let is_http = |url: reqwest::Url| matches!(url.scheme(), "http" | "https");
     anyhow::ensure!(

@@ -108,7 +108,7 @@ pub(super) fn drift(of: &Value) -> String {
     text.push_str("calls that meet this are refused meanwhile: `source_changed`\n");
     if let Some(draft) = of["draft"].as_str() {
         text.push_str(&format!(
-            "to go on with the source as it is now:\n  weir contracts publish {draft}\n"
+            "to continue with the source as it is now:\n  weir contracts publish {draft}\n"
         ));
     }
     for (at, edit) in lines("edits").iter().enumerate() {

@@ -79,7 +79,7 @@ impl CompileArgs {
         }
     }
 
-    /// Returns an agent's view of another server, and prints what was left out and what is published otherwise.
+    /// Returns an agent's view of another server, and prints what was left out and what is published differently.
     fn offered(&self, document: &str) -> Result<serde_json::Value, AppError> {
         let overlay = match &self.overlay {
             Some(file) => Some(UpstreamOverlay::read(
@@ -150,8 +150,8 @@ impl ShapeArgs {
         Ok(compile::compile(&source, &shapes)?)
     }
 
-    /// Compiles the text as far as the shapes are known: those given, those a gateway recorded, and those its sources tell
-    /// now. Beside the contract: the collections whose shape is not known.
+    /// Compiles the text as far as the shapes are known: those given, those a gateway recorded, and those its sources
+    /// report now. Also returns the collections whose shape is not known.
     pub(super) fn contract_as_known(
         &self,
         file: &str,
@@ -167,7 +167,7 @@ impl ShapeArgs {
             for (collection, shape) in recorded {
                 known.entry(collection).or_insert(shape);
             }
-            // A recorded shape has no more than the tools of then needed: new ones may need what only the source knows.
+            // A recorded shape has only what the tools needed at that time: new ones may need what only the source can tell.
             if compile::compile_known(&source, &known).is_ok() {
                 shapes = known.clone();
             }
@@ -176,7 +176,7 @@ impl ShapeArgs {
                 .iter()
                 .filter(|collection| !shapes.contains_key(&collection.name))
                 .collect();
-            // A source that is away now leaves its collection unknown; its contents are not judged here.
+            // The collection of an unreachable source remains unknown; its contents are not checked here.
             if !missing.is_empty()
                 && let Ok(Ok((described, _))) = block_on(self.describe(&source, &missing))
             {

@@ -1,4 +1,4 @@
-//! `weir connect`: writes Weir into a client's configuration, and takes it out again.
+//! `weir connect`: adds Weir to a client's configuration, and removes it again.
 
 mod hosted;
 
@@ -41,7 +41,7 @@ struct ConnectOptions {
     /// The view that the client is shown, instead of everything
     #[arg(long, value_name = "NAME")]
     view: Option<String>,
-    /// The environment variable with the client's key: the file gets its name, and the key stays out of it
+    /// The environment variable with the client's key: the file gets the variable's name, not the key
     #[arg(long, value_name = "VARIABLE", value_parser = variable)]
     key_env: Option<String>,
     /// A header for the endpoint, such as 'Authorization: Bearer KEY'
@@ -123,9 +123,9 @@ impl FileConnection {
         }
         let reached = self.entry()?;
         let entry = self.client.entry(&reached).map_err(anyhow::Error::new)?;
-        // The endpoint may take seconds to answer, and a client that runs writes to its file: it is read after that.
+        // The endpoint may take seconds to answer, and a running client writes to its file, so the file is read afterwards.
         let needs_key = self.needs_key(&reached) && !hosts::has_key(&entry);
-        // Of two commands at once, the later one would write the file without the entry of the other.
+        // With two commands at once, the later one would write the file without the entry of the other.
         let _turn = match self.options.print {
             true => None,
             false => Some(ClientFile::take_turn().map_err(anyhow::Error::new)?),
@@ -201,7 +201,7 @@ impl FileConnection {
     }
 
     /// Restores the whole file if only our entry was changed since, to the byte. Otherwise only the entry is removed, or
-    /// restored, and the backup stays.
+    /// restored, and the backup is kept.
     fn undo(&self, file: &ClientFile) -> Done {
         let (client, name, shown) = (self.client, &*self.options.name, file.display());
         let failure = |cause: String| anyhow::Error::new(unchanged(file, &cause));
@@ -229,7 +229,7 @@ impl FileConnection {
             without.is_ok_and(|without| without.as_ref() == Some(&removed))
         };
         if let Some(kept) = kept.as_ref().filter(|kept| is_else_unchanged(kept)) {
-            // Where there was no file, none stays. One that is a link was there, with nothing in it.
+            // Where there was no file before, none is left. A linked file did exist, but was empty.
             let is_ours = kept.is_empty() && !file.is_linked();
             let written = if is_ours {
                 file.remove()
@@ -357,7 +357,7 @@ impl FileConnection {
         })
     }
 
-    /// Returns the next step before the client has access; `None` if there is none, as far as one can see.
+    /// Returns the next step before the client has access; `None` if nothing seems to be missing.
     fn lacking(&self, needs_key: bool, after: &str) -> Option<String> {
         let client = self.client.name();
         if let Some(variable) = &self.options.key_env {
@@ -394,8 +394,8 @@ impl FileConnection {
         ))
     }
 
-    /// Returns whether a key is required. An endpoint that does not answer, or that is none, is reported; a Weir that cannot
-    /// be read is not.
+    /// Returns whether a key is required. An endpoint that does not answer, or that is not an endpoint, is reported; a Weir
+    /// that cannot be read is not.
     fn needs_key(&self, reached: &Entry) -> bool {
         let Entry::Url { url, .. } = reached else {
             return block_on(has_keys(&self.options.config))
@@ -444,10 +444,10 @@ async fn has_keys(config: &Path) -> anyhow::Result<bool> {
     Ok(!state.keys().await?.is_empty())
 }
 
-/// Returns the endpoint of a view beside that of everything.
+/// Returns the endpoint of a view, given that of everything.
 fn view_url(url: &str, view: &str) -> Result<String, UpstreamFailure> {
     let refusal = |cause: String| {
-        UpstreamFailure::new(UpstreamFailureKind::Start, "the endpoint of everything, beside which a view has its own", cause)
+        UpstreamFailure::new(UpstreamFailureKind::Start, "the endpoint of everything, next to which a view has its own", cause)
             .step("use --url http://127.0.0.1:8484/mcp --view NAME")
             .step("or leave out --view, and name the whole endpoint: --url http://127.0.0.1:8484/mcp/view/NAME")
     };

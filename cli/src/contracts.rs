@@ -77,7 +77,7 @@ pub(super) enum ContractsCommand {
         #[arg(long)]
         fingerprint: Option<String>,
     },
-    /// Move the last day of a version that is served beside the live one
+    /// Move the last day of a version that is served alongside the live one
     Sunset {
         /// The contract and the major version, such as support@1
         #[arg(value_name = "CONTRACT@MAJOR", value_parser = super::keys::version)]
@@ -319,7 +319,7 @@ fn submitted(target: &AdminTarget, answer: &Value) -> Done {
 }
 
 /// Returns the report of a draft with its effect on past calls, the document that it would become, the findings of lint, and
-/// what keeping the live version would be.
+/// the effect of keeping the live version.
 fn with_impact(report: &Value, draft: &Value) -> Value {
     let mut report = report.clone();
     for member in ["impact", "document", "findings", "keeping"] {
@@ -330,8 +330,7 @@ fn with_impact(report: &Value, draft: &Value) -> Value {
     report
 }
 
-/// Describes, as agents will read it, each tool and item that a report says has come; all of them where it is the first
-/// version.
+/// Describes, as agents will read it, each tool and item that a report lists as new; all of them for the first version.
 fn what_comes(report: &Value) -> String {
     let rules = ["tool-added", "tool-renamed", "item-added"];
     let came: Vec<&str> = each(&report["items"])
@@ -339,7 +338,7 @@ fn what_comes(report: &Value) -> String {
         .filter_map(|item| item["new"].as_str())
         .collect();
     let is_first = report["class"] == ChangeClass::First.as_str();
-    // Of a resource the report has the server's own URI, which is the end of the published one.
+    // For a resource the report has the server's own URI, which is the end of the published one.
     let has_come = |called: &str| {
         came.iter()
             .any(|key| called == *key || key.contains("://") && called.ends_with(key))

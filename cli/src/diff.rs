@@ -34,8 +34,8 @@ pub(super) struct DiffArgs {
     #[arg(required = true, num_args = 1..=2, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Compare with what a running endpoint serves, such as http://127.0.0.1:8484/mcp/support: with the published version
-    /// where its admin API can be asked, otherwise with its list. Where its gateway keeps what calls looked like
-    /// (`[contracts] impact_days`), say whose would have failed
+    /// where its admin API can be asked, otherwise with its list. Where its gateway keeps the form of past calls
+    /// (`[contracts] impact_days`), list whose would have failed
     #[arg(long, value_name = "URL", conflicts_with = "side")]
     against: Option<String>,
     /// The files are bare JSON Schemas of this side
@@ -93,7 +93,7 @@ impl DiffArgs {
         })
     }
 
-    /// Returns the difference and, if a gateway knows, the past calls that it would have broken.
+    /// Returns the difference and, if a gateway recorded them, the past calls that it would have broken.
     fn diff(&self) -> Result<(ContractDiff, Value), AppError> {
         let mut impact = Value::Null;
         let (old, new) = match (self.files.as_slice(), &self.against) {
@@ -136,9 +136,9 @@ impl DiffArgs {
         Ok((change, impact))
     }
 
-    /// Returns what an admin API says is published there, and the past calls that NEW would have refused: null if none
-    /// are kept. `None` means that no admin API can be asked, or that it serves another contract than the endpoint
-    /// lists.
+    /// Returns what is published there according to an admin API, and the past calls that NEW would have refused: null
+    /// if none are kept. `None` means that no admin API can be asked, or that it serves another contract than the
+    /// endpoint lists.
     fn published(
         &self,
         url: &str,
@@ -241,7 +241,8 @@ fn inputs(document: &Value) -> Map<String, Value> {
 }
 
 /// Recognizes a compiled document, an extracted one, or the answer of tools/list with or without its envelope. A
-/// contract's tools are called `tool`, theirs `name`; without any, a contract has its own name.
+/// contract's tools are named by `tool`, those of the others by `name`; a contract without tools is recognized by its
+/// own name.
 pub(super) fn document(mut value: Value) -> Option<Value> {
     let is_document = |value: &Value| {
         value["tools"].as_array().is_some_and(|tools| {
@@ -277,7 +278,7 @@ fn listed(url: &str) -> Result<DiffFile, AppError> {
     Ok(DiffFile::Document(json!({ "tools": tools })))
 }
 
-/// Writes whose past calls it would have refused; nothing if none are kept.
+/// Writes whose past calls the change would have refused; nothing if none are kept.
 fn impact(impact: &Value) -> String {
     let (Some(calls), Some(agents)) = (impact["calls"].as_i64(), impact["agents"].as_array())
     else {
@@ -320,7 +321,7 @@ fn impact(impact: &Value) -> String {
     out
 }
 
-/// Returns the sentences in a value that are not in another one, and single words too if the value `is_text`. Names stand in
+/// Returns the sentences in a value that are not in another one, and single words too if the value `is_text`. Names are in
 /// the reason of a difference.
 fn words_of<'v>(value: &'v Value, other: &Value, is_text: bool) -> Vec<&'v str> {
     fn collect<'v>(value: &'v Value, into: &mut Vec<&'v str>) {
@@ -338,7 +339,7 @@ fn words_of<'v>(value: &'v Value, other: &Value, is_text: bool) -> Vec<&'v str> 
     words
 }
 
-/// Writes a report for a person: the worst first, a line for each difference and one for its witness.
+/// Writes a report for a person: the worst first, with a line for each difference and a line for its witness.
 pub(super) fn text(report: &Value) -> String {
     let mut items: Vec<&Value> = report["items"].as_array().into_iter().flatten().collect();
     let rank = |item: &Value| {
@@ -350,7 +351,7 @@ pub(super) fn text(report: &Value) -> String {
     };
     items.sort_by_key(|item| rank(item));
     if report["document"].is_object() {
-        items.retain(|item| item["rule"] != "first"); // the document says it whole
+        items.retain(|item| item["rule"] != "first"); // the document has it in full
     }
     let mut out = String::new();
     for item in items {

@@ -277,12 +277,12 @@ fn explained(failure: SourceFailure, gateway: &ServingGateway, source: &DataSour
     why.into()
 }
 
-/// Returns what the source itself says of a failure, for the terminal alone.
+/// Returns the source's own message about a failure, only for the terminal.
 fn source_words(failure: &AdapterFailure) -> String {
     let AdapterFailure::Guest(error) = failure else {
         return String::new();
     };
-    // Of a connection that may not be used, the details say no more than the message.
+    // For a connection that may not be used, the details add nothing to the message.
     let is_forbidden = FailureCode::of_word(&error.code) == FailureCode::Forbidden;
     let Some(details) = error.details.as_deref().filter(|_| !is_forbidden) else {
         return String::new();

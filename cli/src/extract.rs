@@ -52,7 +52,7 @@ pub(super) struct ExtractArgs {
     /// A capability that the server may use; some servers then list more tools
     #[arg(long = "as", value_name = "CAPABILITY", value_delimiter = ',')]
     ask: Vec<ExtractCapability>,
-    /// Speak this era, instead of the newest that the server knows
+    /// Speak this era, instead of the newest that the server supports
     #[arg(long, value_enum)]
     era: Option<EraChoice>,
     /// Use this transport for a URL, instead of the one it answers to
@@ -264,11 +264,11 @@ pub(super) fn url_target(url: &str) -> Result<UpstreamTarget, UpstreamFailure> {
     if !url.starts_with("http://") && !url.starts_with("https://") {
         return Err(wrong(
             "a URL, a name with --from, or a command after `--`",
-            format!("`{url}` is none of them"),
+            format!("`{url}` is none of these"),
         )
         .step("give the URL with http:// or https:// at its beginning")
         .step(format!(
-            "or name the client that knows it: `weir extract {url} --from cursor`"
+            "or name the client that has it configured: `weir extract {url} --from cursor`"
         ))
         .step(format!("or start it: `weir extract -- {url}`")));
     }

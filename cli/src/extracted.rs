@@ -1,7 +1,7 @@
-//! A tool of an extracted document, called at the server that the document is of.
+//! A tool of an extracted document, called at the document's server.
 //!
-//! A document does not say how its server is reached, on purpose: it is handed around, and a command in it would be a
-//! stranger's that we run, an address one that our arguments go to.
+//! A document deliberately does not state how its server is reached: it is passed around, and we would run a
+//! stranger's command, or send our arguments to a stranger's address.
 
 use std::{path::Path, sync::Arc, time::Duration};
 
@@ -16,7 +16,7 @@ use weir_upstream::{
 
 use super::{compile, extract, terminal::TerminalProgress};
 
-/// The wait, which is that of `weir extract`.
+/// The time to wait, the same as that of `weir extract`.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The words of a document about one tool.
@@ -24,7 +24,7 @@ pub(super) struct ExtractedTool {
     pub(super) description: String,
     /// The schema of the arguments; null if the document has none that is usable.
     pub(super) schema: Value,
-    /// Its server begins its calls as tasks.
+    /// The server starts its calls as tasks.
     pub(super) as_task: bool,
 }
 
@@ -56,7 +56,7 @@ pub(super) fn tool(file: &Path, name: &str) -> anyhow::Result<ExtractedTool> {
     let input = &tool["detail"]["input"];
     if let Some(why) = input["error"].as_str() {
         eprintln!(
-            "note: the schema of {name} is not used for flags: {why}; --arguments takes all of them as JSON"
+            "note: the schema of {name} is not used for flags: {why}; --arguments takes all arguments as JSON"
         );
     }
     let usable = input["error"].is_null().then(|| input["json"].clone());
@@ -265,7 +265,7 @@ mod tests {
     use super::*;
     use crate::diff::document;
 
-    /// A document made of a list is a list again: every command that reads one reads an extracted document.
+    /// A document made from a list is a list again: every command that reads a list reads an extracted document.
     #[test]
     fn a_document_is_read_wherever_a_list_of_tools_is() {
         let whole = include_str!("../../tests/fixtures/extracted/time.json");

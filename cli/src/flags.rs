@@ -1,4 +1,5 @@
-//! Command-line flags of one tool, from its input schema. Their text becomes values here, since a terminal has nothing else.
+//! Command-line flags of one tool, from its input schema. Their text is converted to values here, since a terminal
+//! has only text.
 
 mod member;
 
@@ -11,11 +12,11 @@ use weir_contracts::{schema::without_null, text};
 pub(super) use self::member::{put_members, split_members};
 use super::terminal::plain as plain_text;
 
-/// The bound on a file of arguments, which is that of a request over HTTP.
+/// The bound on a file of arguments, the same as that of a request over HTTP.
 const INPUT_MAX_BYTES: u64 = 4 << 20;
 
-/// Returns the command of one tool: a flag for every argument, and help from the descriptions. `cli` is what its author
-/// says about the command line (`{"parameters": {"environment": {"positional": true, "aliases": ["-e"], "metavar":
+/// Returns the command of one tool: a flag for every argument, and help from the descriptions. `cli` is its author's
+/// settings for the command line (`{"parameters": {"environment": {"positional": true, "aliases": ["-e"], "metavar":
 /// "ENV"}}}`), or null.
 pub(super) fn command(name: &str, description: &str, schema: &Value, cli: &Value) -> Command {
     let required = required(schema);
@@ -58,7 +59,7 @@ pub(super) fn command(name: &str, description: &str, schema: &Value, cli: &Value
         }
         let place = positional.iter().position(|name| name == field);
         if let Some(place) = place {
-            // Shown where the author declared it; otherwise a convenience beside the flag.
+            // Shown where the author declared it; otherwise a convenience in addition to the flag.
             let is_declared = stated["positional"] == true;
             let takes_the_rest =
                 text::kind(property) == Some("array") && place + 1 == positional.len();
@@ -179,8 +180,8 @@ fn required(schema: &Value) -> Vec<&str> {
         .collect()
 }
 
-/// Returns the arguments that may be given without a flag, in their order: those that the author declares so, or else
-/// those that are required.
+/// Returns the arguments that may be given without a flag, in their order: those that the author declares as
+/// positional, or else the required ones.
 fn positional(schema: &Value, cli: &Value) -> Vec<String> {
     let declared = cli["parameters"].as_object().into_iter().flatten();
     let declared: Vec<&str> = declared
@@ -213,7 +214,7 @@ fn dashed(field: &str) -> String {
     field.replace('_', "-")
 }
 
-/// The id of an argument given by its flag. No other id of a command begins so, whatever the argument is called.
+/// The id of an argument given by its flag. No other id of a command begins like this, whatever the argument is called.
 fn by_flag(field: &str) -> String {
     format!("flag {field}")
 }
@@ -223,8 +224,8 @@ fn by_position(field: &str) -> String {
     format!("word {field}")
 }
 
-/// Adds `-e` or `--env`. Flags that the help and other arguments need stay theirs, and the first argument that names a flag
-/// has it.
+/// Adds `-e` or `--env`. Flags that the help and other arguments need are reserved, and the first argument that names a
+/// flag gets it.
 fn aliased(flag: Arg, alias: &str, taken: &mut BTreeSet<String>) -> Arg {
     let (long, name) = match (alias.strip_prefix("--"), alias.strip_prefix('-')) {
         (Some(name), _) => (true, name),
@@ -435,7 +436,7 @@ mod tests {
         );
     }
 
-    /// A schema of another server may name its arguments as it likes.
+    /// The schema of another server may give its arguments any names.
     #[test]
     fn no_name_of_an_argument_collides() {
         let names = [

@@ -350,7 +350,7 @@ mod tests {
         assert_eq!(grouped.len(), visible.len());
     }
 
-    /// A line that stands above another command in the source would describe that one.
+    /// A line that is above another command in the source would describe that one.
     #[test]
     fn each_line_describes_its_own_command() {
         let command = CliArgs::command();

@@ -93,7 +93,7 @@ impl McpHost {
         self.client().reference(variable)
     }
 
-    /// Returns the entry of the server as this client writes it. The failure says what the client cannot express.
+    /// Returns the entry of the server as this client writes it. The failure names what the client cannot express.
     pub(super) fn entry(self, entry: &Entry) -> Result<Value, UpstreamFailure> {
         self.client().entry(entry)
     }
@@ -113,7 +113,7 @@ impl McpHost {
     }
 }
 
-/// Returns whether an entry of Weir has a key, or says where one is.
+/// Returns whether an entry of Weir has a key, or names its place.
 pub(super) fn has_key(entry: &Value) -> bool {
     let names = |member: &str, name: &str| {
         entry[member]
@@ -159,9 +159,9 @@ fn server_as(
     let mut known = Vec::new();
     let mut read = Vec::new();
     for file in &files {
-        // A project may come from elsewhere: a pipe in it is never read to its end.
+        // A project may come from a stranger: a pipe in it is never read to its end.
         if is_client && file.exists() && !file.is_file() {
-            return Err(unreadable(file, "it is no file"));
+            return Err(unreadable(file, "it is not a file"));
         }
         let Some(text) = text(file)? else { continue };
         read.push(file.display().to_string());
@@ -210,7 +210,7 @@ fn server_as(
 /// The size up to which a configuration is read.
 const TEXT_MAX_BYTES: u64 = 16 << 20;
 
-/// Returns the text of a configuration; `None` if there is no such file.
+/// Returns the text of a configuration; `None` if the file does not exist.
 pub(super) fn text(file: &Path) -> Result<Option<String>, UpstreamFailure> {
     let failed = |error: io::Error| unreadable(file, &error.to_string());
     let opened = match File::open(file) {

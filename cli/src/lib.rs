@@ -159,7 +159,7 @@ enum CliCommand {
     NativeHost(native_host::NativeHost),
 }
 
-/// The heading under which `--help` lists what most commands have alike.
+/// The heading under which `--help` lists the options that most commands share.
 const PLACE: &str = "Configuration";
 
 /// The source of the configuration; flags and environment override the file.
@@ -289,8 +289,8 @@ fn end_with_the_reader() {
 }
 
 /// Keeps other processes of this user, such as other servers and plugins, from reading the memory and the environment of this
-/// one. A program that is started begins without it, so that the guard and the host of native plugins, which are this
-/// program, come through here too. Root can read all the same.
+/// one. A started program does not inherit this, so the guard and the host of native plugins, which are this program, pass
+/// through here too. Root can still read them.
 fn deny_inspection() {
     #[cfg(target_os = "linux")]
     let _ = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable); // it cannot fail for this process

@@ -1,4 +1,4 @@
-//! `weir lint`: whether a model can tell from the words what a tool does.
+//! `weir lint`: whether a model can tell from the texts what a tool does.
 
 use std::{path::PathBuf, process::ExitCode};
 

@@ -1,8 +1,9 @@
-//! Names of commands before version 0.1.0. For one release each of them names the new one and runs it; then this file goes.
+//! Names of commands before version 0.1.0. For one release each old name prints the new one and runs it; then this
+//! file is removed.
 
 use std::ffi::OsString;
 
-/// The words of an old command, and those that it begins with now. Longer ones come first.
+/// The words of an old command, and those that it begins with now, the longest first.
 const MOVED: [(&[&str], &str); 13] = [
     (&["llms"], "tools llms"),
     (&["openapi"], "tools openapi"),
@@ -19,14 +20,14 @@ const MOVED: [(&[&str], &str); 13] = [
     (&["backup"], "state backup"),
 ];
 
-/// A line that begins with an old name, as it is now.
+/// A command line with an old name, and its present form.
 pub(super) struct MovedLine {
     pub(super) words: Vec<OsString>,
     /// The sentence that names the new command.
     pub(super) note: String,
 }
 
-/// Returns what a line is now that begins with an old name, or asks for its help.
+/// Returns the present form of a line that begins with an old name, or asks for its help.
 pub(super) fn moved_line(line: &[OsString]) -> Option<MovedLine> {
     let (asks_for_help, line) = match line {
         [help, rest @ ..] if help == "help" => (true, rest),
@@ -54,14 +55,14 @@ pub(super) fn moved_line(line: &[OsString]) -> Option<MovedLine> {
     Some(MovedLine { words, note })
 }
 
-/// Returns the new command with what followed the old one.
+/// Returns the new command with the arguments of the old one.
 fn new_words(new: &str, mut rest: Vec<OsString>) -> Vec<OsString> {
     let (command, flag) = match new.split_once(" --") {
         Some((command, flag)) => (command, Some(flag)),
         None => (new, None),
     };
     if let Some(flag) = flag {
-        // The value of the flag comes first, or last behind other flags.
+        // The value of the flag comes first, or last after other flags.
         rest.retain(|word| word != "--");
         let is_flag = |word: &OsString| word != "-" && word.as_encoded_bytes().starts_with(b"-");
         let at = match rest.first() {
@@ -186,7 +187,7 @@ mod tests {
         }
     }
 
-    /// Pages and messages name commands that there are. The page that tells of the change and the changelog name both.
+    /// Pages and messages name commands that exist. Only the page about the change and the changelog name both.
     #[test]
     fn no_page_and_no_message_names_an_old_command() {
         let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");

@@ -58,7 +58,7 @@ pub(super) fn described(document: &Value, is_wanted: impl Fn(&str) -> bool) -> S
     out
 }
 
-/// Returns what a call of a tool may do, behind its name.
+/// Returns the text after a tool's name about what a call may do.
 fn effect(annotations: &Value) -> String {
     let annotations = ToolAnnotations::deserialize(annotations).unwrap_or_default();
     format!(" ({})", annotations.effect())

@@ -24,7 +24,7 @@ pub(super) enum PolicyCommand {
     Check,
     /// Try a table of cases: a caller, a call, and whether it is allowed
     ///
-    /// The exit code is 1 if a case does not end as the table says. docs/policy.md has an example.
+    /// The exit code is 1 if a case does not end as the table expects. docs/policy.md has an example.
     Test {
         /// The cases, as YAML or JSON
         file: PathBuf,
@@ -100,7 +100,7 @@ fn test(target: &AdminTarget, file: &PathBuf) -> Done {
         match result["passed"] == true {
             true => println!("{mark:<6} {name}: {found}{by}"),
             false => {
-                println!("{mark:<6} {name}: {found}{by}, and not as the table says: {expected}")
+                println!("{mark:<6} {name}: {found}{by}, but the table expects {expected}")
             }
         }
     }

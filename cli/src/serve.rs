@@ -65,7 +65,7 @@ pub(super) struct StdioArgs {
 /// The address of a spreadsheet when none is given.
 const DEFAULT_LISTEN: SocketAddr =
     SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 8484);
-/// The time that tasks beside the calls have to end after the last answer on stdio.
+/// The time that tasks other than calls have to end after the last answer on stdio.
 const TASKS_END: Duration = Duration::from_millis(50);
 
 impl ServeArgs {
@@ -98,7 +98,7 @@ impl ServeArgs {
                 let listener = bind(listen).await?;
                 let address = listener.local_addr()?;
                 config.http.listen = Some(address);
-                // Port 0 is any free one: from here on it is this one.
+                // Port 0 selects any free port: from here on it is this one.
                 let read = read(if listen.port() == 0 {
                     Some(address)
                 } else {
@@ -195,8 +195,8 @@ impl StdioArgs {
 const STDIO_ADVICE: &str = "Name one where the client starts Weir (`weir stdio --config /path/to/weir.toml`), or a spreadsheet or \
                             database (`weir stdio /path/to/prices.csv`)";
 
-/// Returns how the configuration is read at the start and at each reload. Where its file is gone at a reload, the reload is
-/// refused: without the file a gateway would ask for no key.
+/// Returns the function that reads the configuration at the start and at each reload. If its file is missing at a reload,
+/// the reload is refused: without the file a gateway would require no keys.
 fn reading(
     file: bool,
     mut settings: CliSettings,
@@ -218,7 +218,7 @@ fn reading(
 async fn bind(listen: SocketAddr) -> anyhow::Result<TcpListener> {
     TcpListener::bind(listen).await.map_err(|error| {
         let admins = match listen.port() == weir::config::ADMIN_LISTEN.port() {
-            true => "; the admin API of another gateway takes this port unless its [admin] listen says otherwise",
+            true => "; the admin API of another gateway takes this port unless its [admin] listen names another one",
             false => "",
         };
         anyhow::anyhow!("cannot listen on {listen}: {error} (see --listen{admins})")
@@ -267,8 +267,8 @@ fn stdio(
         started.leave().await;
         Ok(ExitCode::SUCCESS)
     });
-    // A read of stdin cannot be taken back: while the client keeps it open, a runtime that is dropped waits for one more
-    // line. Everything else has ended by now or ends within this.
+    // A read of stdin cannot be cancelled: while the client keeps it open, a dropped runtime waits for one more line.
+    // Everything else has ended by now or ends within this time.
     runtime.shutdown_timeout(TASKS_END);
     done
 }

@@ -22,7 +22,7 @@ pub(super) const NAME_ONE: &str = "Name one: --config /path/to/weir.toml";
 /// The filter of a command's log lines: problems, and the reason for a long wait.
 const QUIET_FILTER: &str = "warn,weir::compiling=info";
 
-/// The connection for files that are dropped into the console without a configuration, and its folder beside the state.
+/// The connection for files that are dropped into the console without a configuration, and its folder next to the state.
 const FILES: &str = "files";
 const FILES_FOLDER: &str = "weir-files";
 
@@ -46,10 +46,10 @@ impl CliSettings {
         Ok(config)
     }
 
-    /// Reads the configuration of a gateway with a console. Without a file, it has a connection to a folder beside the state,
-    /// so that a file that is dropped into the console becomes a tool.
+    /// Reads the configuration of a gateway with a console. Without a file, it has a connection to a folder next to the
+    /// state, so that a file that is dropped into the console becomes a tool.
     pub(super) fn config_of_server(&self) -> Result<GatewayConfig, Vec<FileProblem>> {
-        // Where nothing can be written there is no such folder, and the gateway serves all the same.
+        // Where nothing can be written this folder is missing, and the gateway serves all the same.
         let folder = Path::new(FILES_FOLDER);
         if self.present() || weir_files::create_folder(folder, 0o777).is_err() {
             return self.config();
@@ -95,8 +95,8 @@ impl CliSettings {
         (folder, problems.into_iter().next())
     }
 
-    /// Returns the file of the configuration that is read: the one that was named, or that of the working folder if it is
-    /// there.
+    /// Returns the file of the configuration that is read: the one that was named, or that of the working folder if there
+    /// is one.
     pub(super) fn found_file(&self) -> Option<PathBuf> {
         let found = || Some(PathBuf::from("weir.toml")).filter(|file| file.exists());
         self.config.clone().or_else(found)
@@ -122,7 +122,7 @@ impl CliSettings {
         Ok(config)
     }
 
-    /// Refuses to start if nothing says what to serve: a client on stdio would silently get a server without tools.
+    /// Refuses to start if there is nothing to serve: a client on stdio would silently get a server without tools.
     pub(super) fn names_something(
         &self,
         config: &GatewayConfig,
@@ -205,7 +205,7 @@ pub(super) fn key_in(variable: &str) -> Option<String> {
     (!key.is_empty()).then(|| key.to_owned())
 }
 
-/// Opens the gateway for a command that prints an answer and exits: the log of the start stays off the terminal.
+/// Opens the gateway for a command that prints an answer and exits: the log of the start is kept off the terminal.
 pub(super) async fn briefly(
     mut config: GatewayConfig,
     process: Option<&str>,

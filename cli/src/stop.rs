@@ -15,14 +15,14 @@ use tokio::{
 };
 use weir::{serving::ServingGateway, telemetry};
 
-/// The time that the end takes at most, beside the longest call and the time for load balancers.
+/// The longest time that stopping may take, in addition to the longest call and the time for load balancers.
 const END_MAX: Duration = Duration::from_secs(60);
 /// A terminal and the program that started us may both pass on the same Ctrl-C.
 const SAME_MAX: Duration = Duration::from_secs(1);
 /// The time to sync the trail of a process that is cut off, and to write its log.
 const KEEP_MAX: Duration = Duration::from_secs(5);
 
-/// The code of a process that is cut off: by its user, as shells have it, or since its time is over.
+/// The exit code of a process that is cut off: by its user, as in shells, or because its time is over.
 const INTERRUPTED: i32 = 130;
 const OVERDUE: i32 = 1;
 
@@ -32,10 +32,10 @@ struct StopSignals {
     interrupt: Signal,
 }
 
-/// Starts to listen for SIGTERM and Ctrl-C. The future waits for one of them, after which the gateway drains and leaves. The process
-/// ends within its time then, whatever its other threads do.
+/// Starts to listen for SIGTERM and Ctrl-C. The future waits for one of these signals, after which the gateway drains and
+/// stops. The process then ends in time, whatever its other threads do.
 pub(super) fn hear(gateway: &Arc<ServingGateway>) -> impl Future<Output = ()> + Send + use<> {
-    // The last one to hold the gateway closes its trail: that is no matter of this thread.
+    // The last holder of the gateway closes its trail, which is not this thread's task.
     let gateway = Arc::downgrade(gateway);
     let (heard, stop) = oneshot::channel();
     let (ready, hearing) = mpsc::channel();
@@ -49,7 +49,7 @@ pub(super) fn hear(gateway: &Arc<ServingGateway>) -> impl Future<Output = ()> + 
     });
     match started {
         Ok(_) => {
-            // An error means that nothing is heard, which the thread has logged.
+            // An error means that no signal can be received, which the thread has logged.
             let _ = hearing.recv();
         }
         Err(error) => tracing::error!(%error, "SIGTERM cannot be received"),
@@ -99,7 +99,7 @@ async fn follow(
     process::exit(code)
 }
 
-/// Returns the time from a signal to the end of the process: that of its drain and of its longest call, and a minute.
+/// Returns the time from a signal to the end of the process: the time of its drain and of its longest call, plus a minute.
 fn end_max(gateway: &ServingGateway) -> Duration {
     let usual = gateway.timeout();
     let snapshot = gateway.snapshot();
@@ -136,7 +136,7 @@ impl StopSignals {
         })
     }
 
-    /// Waits for one of them, and returns its name.
+    /// Waits for one of the signals, and returns its name.
     async fn next(&mut self) -> &'static str {
         tokio::select! {
             _ = self.terminate.recv() => "SIGTERM",

@@ -26,8 +26,8 @@ pub(super) fn print(text: Arguments<'_>) {
     }
 }
 
-/// Prints to stderr, for the macro `eprint!` of the command line. A reader that has gone does not end the command, whose result
-/// and exit code matter all the same.
+/// Prints to stderr, for the macro `eprint!` of the command line. A closed reader does not end the command, whose result and
+/// exit code still matter.
 pub(super) fn print_error(text: Arguments<'_>) {
     let mut stderr = std::io::stderr();
     let _ = match *ERR {
@@ -36,7 +36,8 @@ pub(super) fn print_error(text: Arguments<'_>) {
     };
 }
 
-/// Returns the text without control characters, apart from ends of lines and tabs, and without those that turn its direction.
+/// Returns the text without control characters, except for line breaks and tabs, and without characters that change
+/// its direction.
 pub(super) fn plain(text: &str) -> String {
     let turns = |it: char| matches!(it, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     let steers = |it: char| (it.is_control() && !matches!(it, '\n' | '\t')) || turns(it);
@@ -48,14 +49,14 @@ const PROGRESS_INTERVAL: Duration = Duration::from_millis(50);
 /// The characters of a message that are shown.
 const MESSAGE_MAX: usize = 60;
 
-/// Shows the progress of one call in one line of the terminal, which is gone when the call has ended.
+/// Shows the progress of one call in one line of the terminal, which disappears when the call ends.
 pub(super) struct TerminalProgress {
     shown: Mutex<Option<Instant>>,
     is_over: AtomicBool,
 }
 
 impl TerminalProgress {
-    /// Returns `None` where stderr is no terminal.
+    /// Returns `None` where stderr is not a terminal.
     pub(super) fn open() -> Option<Arc<Self>> {
         let progress = Self {
             shown: Mutex::default(),

@@ -1,5 +1,5 @@
 //! `weir upstream`: manages other MCP servers behind this one. The configuration names them, and `add` and `remove` edit it;
-//! a running gateway knows their state.
+//! a running gateway has their state.
 
 mod accounts;
 
@@ -44,13 +44,13 @@ use super::{
 
 pub(super) type Upstreams = AdminArgs<UpstreamsCommand>;
 
-/// The folder beside the configuration with the working folders of servers that were added.
+/// The folder next to the configuration with the working folders of servers that were added.
 const FOLDERS: &str = "upstreams";
 /// The admin's name in the history and the audit trail.
 const BY: &str = "cli";
 /// The time that a running gateway may take to look at a server that was added.
 const LOOK_MAX: Duration = Duration::from_secs(10);
-/// The findings of one rule that are printed one by one.
+/// The number of findings of one rule that are printed individually.
 const OF_ONE_RULE_MAX: usize = 3;
 
 #[derive(Subcommand)]
@@ -70,7 +70,7 @@ pub(super) enum UpstreamsCommand {
         override_usage = "weir upstream add [OPTIONS] NAME -- COMMAND…\n       weir upstream add [OPTIONS] NAME URL\n       weir upstream add [OPTIONS] NAME --from CLIENT|FILE"
     )]
     Add(Box<UpstreamAddArgs>),
-    /// Take a server out of the configuration; its tools stay listed until their removal is published
+    /// Take a server out of the configuration; its tools remain listed until their removal is published
     Remove {
         /// Its name in the configuration
         name: String,
@@ -124,7 +124,7 @@ pub(super) struct UpstreamAddArgs {
     /// The callers that may share one session: shared, tenant, agent or session
     #[arg(long, value_name = "WHO")]
     isolation: Option<String>,
-    /// The era of the protocol to speak, legacy or modern, if the server answers both and one of them badly
+    /// The era of the protocol to speak, legacy or modern, if the server answers both but one of the two badly
     #[arg(long, value_name = "ERA")]
     era: Option<String>,
     /// The prefix of every tool's name; by default NAME
@@ -326,17 +326,17 @@ impl UpstreamAddArgs {
         if !self.yes && !agreed(&self.name)? {
             accounts::forget(&started, &self.name, signs_in).await;
             if let Some(folder) = folder {
-                let _ = fs::remove_dir(folder); // what the server has put there stays
+                let _ = fs::remove_dir(folder); // what the server has put there is kept
             }
             println!("nothing was written");
             return Ok(ExitCode::FAILURE);
         }
-        // A change that another program made meanwhile stays: the file is read again.
+        // A change that another program made meanwhile is kept: the file is read again.
         write(&file, &with_it()?)?;
         println!("{} names `{}` now", file.display(), self.name);
         publish(&started, &self.name, offer).await?;
         if let Some(api) = reload(target, &file).await? {
-            // Its own look comes in a moment; a list of the servers now would have one without any state.
+            // The gateway would soon look on its own; until then, a list of the servers would show this one without a state.
             let path = path(&["v1", "upstreams", &self.name, "look"]);
             match timeout(LOOK_MAX, api.ask(Method::POST, &path, None)).await {
                 Ok(Ok(seen)) if seen["reason"].is_string() => {
@@ -356,8 +356,8 @@ impl UpstreamAddArgs {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Gives a command a working folder of its own beside the configuration, where it may make files, unless the entry has one
-    /// or the command names a file of the folder that is usual. Returns the folder.
+    /// Gives a command its own working folder next to the configuration, where it may make files, unless the entry has one or
+    /// the command names a file of the usual folder. Returns the folder.
     fn choose_folder(&self, entry: &mut Table, base: &Path) -> Option<PathBuf> {
         if entry.contains_key("folder") {
             return None;
@@ -498,12 +498,12 @@ impl UpstreamAddArgs {
     }
 }
 
-/// Returns `true` if a value says where it is to be taken from.
+/// Returns `true` if a value names the place that it is to be taken from.
 fn is_reference(value: &str) -> bool {
     value.starts_with("env:") || value.starts_with("file:") || value.contains("${")
 }
 
-/// Says what a value that came from a client's configuration needs: a variable, or to be made a reference.
+/// Prints what a value from a client's configuration needs: a variable, or to be made a reference.
 fn tell_of_value(key: &str, name: &str, value: &str) {
     if is_reference(value) {
         eprintln!(
@@ -546,7 +546,7 @@ fn say(offer: &CompiledOffer) {
     );
     if contract.live_resources {
         println!(
-            "  resources that change by themselves: they are listed each time, and are not part of what you approve"
+            "  resources that change on their own: they are listed each time, and are not part of what you approve"
         );
     }
     for left_out in &offer.compiled.left_out {
@@ -618,7 +618,7 @@ fn failure(error: OperationError) -> AppError {
     }
 }
 
-/// Reloads, so that a running gateway serves what the configuration says now. Returns where that one is asked, if one runs.
+/// Reloads, so that a running gateway serves the current configuration. Returns the address of its admin API, if one runs.
 async fn reload(target: &AdminTarget, file: &Path) -> anyhow::Result<Option<AdminClient>> {
     let Ok(api) = target.api() else {
         println!("no gateway with this state runs: one applies it at its start, or on SIGHUP");
@@ -657,7 +657,7 @@ fn remove(target: &AdminTarget, name: &str) -> Done {
     println!("{} does not name `{name}` any more", file.display());
     block_on(reload(target, &file))??;
     println!(
-        "its published tools stay listed and answer `unavailable` until the draft that retires them is published: see \
+        "its published tools remain listed and answer `unavailable` until the draft that retires them is published: see \
          `weir contracts list`"
     );
     Ok(ExitCode::SUCCESS)

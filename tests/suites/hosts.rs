@@ -34,7 +34,7 @@ const HOSTS: [(&str, &str); 9] = [
     ("zed", ".config/zed/settings.json"),
 ];
 
-/// A user's home, where one client is set up, with a server of its own called `notes`.
+/// A user's home, where one client is set up with its own server, called `notes`.
 struct Home {
     folder: TempDir,
     client: &'static str,
@@ -108,7 +108,7 @@ impl Home {
         self.run(&["connect", self.client, "--config", &config])
     }
 
-    /// Returns the names of what one server of the configuration offers.
+    /// Returns the names of a configured server's offer.
     fn offered(&self, server: &str) -> Vec<String> {
         let document: Value =
             serde_json::from_str(&self.run(&["extract", server, "--from", self.client]))
@@ -123,17 +123,17 @@ impl Home {
         fs::read_to_string(&self.file).expect("the configuration is there")
     }
 
-    /// Returns the file in which Weir keeps what was there before it wrote.
+    /// Returns the file in which Weir keeps the content from before it wrote.
     fn backup(&self) -> PathBuf {
         self.kept("weir-backup")
     }
 
-    /// Returns the file in which Weir keeps what was there before it changed an entry of its own.
+    /// Returns the file in which Weir keeps what an entry held before Weir changed it.
     fn last_backup(&self) -> PathBuf {
         self.kept("weir-backup-last")
     }
 
-    /// Finds a file of Weir's in the user's state folder. It is of one client alone, since this home has no other.
+    /// Finds a file of Weir's in the user's state folder. It belongs to the one client that this home has.
     fn kept(&self, ending: &str) -> PathBuf {
         let folder = self.folder.path().join(".local/state/weir/clients");
         let files = fs::read_dir(&folder).into_iter().flatten();
@@ -170,7 +170,8 @@ impl Home {
     }
 }
 
-/// Checks that every line of before is there, in its order, but for white space. Something may have been put behind it.
+/// Checks that every earlier line is still there, in the same order, but for white space. Something may have been put
+/// behind it.
 fn has_what_was_there(client: &str, before: &str, now: &str) {
     let tight = |text: &str| text.split_whitespace().collect::<String>();
     let mut rest = &*tight(now);
@@ -248,7 +249,7 @@ fn what_was_edited_since_stays_when_weir_is_taken_out() {
     }
 }
 
-/// A comment is no part of any value, and stays all the same: it is in no backup.
+/// A comment is not part of any value, but is kept all the same: no backup has it.
 #[test]
 fn what_was_only_commented_since_stays_when_weir_is_taken_out() {
     let house = sample::house();
@@ -280,7 +281,7 @@ fn what_was_only_commented_since_stays_when_weir_is_taken_out() {
     }
 }
 
-/// Keys are shown once: one that was put into the entry is not lost by connecting again.
+/// Keys are shown once: connecting again does not lose a key that was put into the entry.
 #[test]
 fn a_key_in_the_entry_stays_when_weir_is_connected_again() {
     let house = sample::house().config("[views.reading]\nread_only = true\n");
@@ -333,7 +334,7 @@ fn an_entry_that_was_there_before_weir_is_put_back() {
     for is_edited_since in [false, true] {
         for home in Home::all() {
             let client = home.client;
-            // The user wrote an entry of their own, with a key.
+            // The user wrote their own entry, with a key.
             home.connect(&house);
             home.add_a_key();
             let theirs = home.edit(|now| now.replace("--config", "--own"));
@@ -558,7 +559,7 @@ fn what_is_no_file_in_a_project_is_not_read() {
     fs::create_dir_all(project.join(".cursor")).expect("a project");
     symlink("/dev/null", project.join(".cursor/mcp.json")).expect("a link");
     let (is_ok, out, err) = home.try_in(&project, &["extract", "notes", "--from", "cursor"]);
-    assert!(!is_ok && err.contains("it is no file"), "{out}{err}");
+    assert!(!is_ok && err.contains("it is not a file"), "{out}{err}");
 }
 
 /// The text of a project's file is kept in the user's state folder, where the project does not take it along.

@@ -43,7 +43,7 @@ impl CollectArgs {
         let machines = if named.is_empty() { &own[..] } else { &named };
         let trail = CollectedTrail::begin(&self.to)
             .with_context(|| format!("{} cannot be written", self.to.display()))?;
-        // The heads come first: what is written after them is more than they demand.
+        // The heads come first: records that are written later go beyond what they require.
         let (mut reached, mut collected) = (Vec::new(), CollectionRun::new(&trail));
         let (buckets, machines): (Vec<_>, Vec<_>) = machines
             .iter()
@@ -120,7 +120,7 @@ impl CollectArgs {
         let heads = api.ask(Method::GET, "/v1/audit/heads", None).await?;
         let mut heads: CollectedHeads =
             serde_json::from_value(heads).context("it answered with no list of heads")?;
-        // A gateway that shares its state with none has no name.
+        // A gateway that does not share its state has no name.
         for head in heads.heads.iter_mut().filter(|head| head.node.is_empty()) {
             head.node = machine.unwrap_or("this gateway").to_owned();
         }
@@ -203,7 +203,7 @@ impl<'a> CollectionRun<'a> {
     }
 }
 
-/// Reads a segment to its end. Returns `false` if it is not there.
+/// Reads a segment to its end. Returns `false` if it does not exist.
 async fn read_segment(
     api: &AdminClient,
     chain: &ChainName,

@@ -23,7 +23,7 @@ pub(super) struct AuditVerifyArgs {
     /// The folder of the trail; by default `audit` in the state folder or, with --admin, the trail of that gateway
     #[arg(long, value_name = "FOLDER")]
     folder: Option<PathBuf>,
-    /// The proof of one record, checked without a trail. It is proven by a receipt: without one the exit code is 1
+    /// The proof of one record, checked without a trail. It is proven by a receipt: without a receipt the exit code is 1
     #[arg(long, value_name = "PROOF", conflicts_with = "folder")]
     file: Option<PathBuf>,
     #[command(flatten)]

@@ -25,7 +25,7 @@ use super::{
     templates::PluginLanguage,
 };
 
-/// The file that is there from the begin of a build to its good end.
+/// The file that exists from the start of a build until it succeeds.
 const FAILED: &str = ".weir/build-failed";
 
 #[derive(Args)]
@@ -53,7 +53,7 @@ impl BuildArgs {
         );
         if self.native {
             let digest = hex::encode(Sha256::digest(fs::read(&built)?));
-            println!("\nIt runs where weir.toml says so, under the plugin's name:\n");
+            println!("\nIt runs if weir.toml has this, under the plugin's name:\n");
             println!(
                 "native = {:?}\nsha256 = \"{digest}\"",
                 built.display().to_string()
@@ -129,8 +129,8 @@ fn read(built: &Path) -> anyhow::Result<Vec<u8>> {
     fs::read(built).with_context(|| format!("{} cannot be read", built.display()))
 }
 
-/// Returns the interface of the folder's plugin, which has tools or adapters alone. A plugin in Rust says in its code
-/// which it has.
+/// Returns the interface of the folder's plugin, which has only tools or only adapters. For a plugin in Rust its code
+/// decides.
 fn world(folder: &PluginProject, of_tools: &str) -> &'static str {
     if folder.has(of_tools) {
         "toolbox"
@@ -152,7 +152,7 @@ fn command(folder: &PluginProject, program: impl AsRef<Path>) -> Command {
     command
 }
 
-/// Shows the command and runs it. `lacking` says what to do if its program is not there.
+/// Shows the command and runs it. `lacking` is what to do if its program is missing.
 fn run(command: &mut Command, lacking: &str) -> anyhow::Result<()> {
     let status = start(command, lacking)?.wait()?;
     if !status.success() {
@@ -178,7 +178,7 @@ fn run_and_read(command: &mut Command, lacking: &str) -> anyhow::Result<(ExitSta
 
 fn start(command: &mut Command, lacking: &str) -> anyhow::Result<Child> {
     eprintln!("$ {}", command_line(command));
-    // Output goes to stderr, since stdout is for the answer of `weir`, which may be JSON.
+    // Output goes to stderr, since stdout is for the output of `weir`, which may be JSON.
     let started = command
         .stdin(Stdio::null())
         .stdout(std::io::stderr())
@@ -196,7 +196,7 @@ fn not_started(command: &Command, lacking: &str, error: std::io::Error) -> anyho
 
 fn ended(command: &Command, status: ExitStatus) -> String {
     format!(
-        "`{}` ended with {status}; what is above says why",
+        "`{}` ended with {status}; see above for the reason",
         command.get_program().to_string_lossy()
     )
 }

@@ -28,7 +28,7 @@ pub(in super::super) struct TestArgs {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct TestCase {
-    /// A sentence that says what the case shows.
+    /// A sentence about what the case shows.
     case: String,
     tool: String,
     #[serde(default)]

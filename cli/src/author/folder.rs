@@ -1,4 +1,4 @@
-//! The folder of a plugin: its language, its name, and the file that a build leaves.
+//! The folder of a plugin: its language, its name, and the output file of a build.
 
 use std::path::{Path, PathBuf};
 
@@ -18,7 +18,7 @@ pub(super) struct PluginProject {
     pub(super) config: GatewayConfig,
 }
 
-/// The files that tell which language the plugin is written in.
+/// The files that show which language the plugin is written in.
 const MARKS: [(&str, PluginLanguage); 4] = [
     ("Cargo.toml", PluginLanguage::Rust),
     ("package.json", PluginLanguage::Js),
@@ -70,8 +70,8 @@ impl PluginProject {
             .join(format!("{}.wasm", self.name))
     }
 
-    /// Returns the place of what `weir plugin build --native` makes. It is not where a gateway looks for plugins, since
-    /// it never loads a library from there.
+    /// Returns the output path of `weir plugin build --native`. It is not in the folder where a gateway looks for
+    /// plugins, since it never loads a library from there.
     pub(super) fn library(&self) -> PathBuf {
         self.path
             .join(format!("{}{}", self.name, std::env::consts::DLL_SUFFIX))

@@ -30,8 +30,8 @@ pub(in super::super) struct InstallArgs {
     /// A component: a file, an https URL or `oci://REGISTRY/REPOSITORY[:TAG]`. `@sha256:HEX` after it pins the
     /// digest: of the manifest in a registry, otherwise of the component
     source: String,
-    /// A file or an https URL with its signature; by default it lies beside it as `….minisig`, or in the manifest of a
-    /// registry as the annotation `dev.weir.minisig`
+    /// A file or an https URL with its signature; by default `….minisig` next to the component, or in the manifest of
+    /// a registry the annotation `dev.weir.minisig`
     #[arg(long, value_name = "FILE|URL")]
     signature: Option<String>,
     /// The name of its file in the plugins folder, without `.wasm`; by default the plugin's own name
@@ -42,7 +42,7 @@ pub(in super::super) struct InstallArgs {
 #[derive(Args)]
 pub(in super::super) struct PluginVerifyArgs {}
 
-/// The content of `NAME.origin.json`, which says where a component came from.
+/// The content of `NAME.origin.json`, which records where a component came from.
 #[derive(Serialize, Deserialize)]
 struct OriginFile {
     source: String,
@@ -202,7 +202,7 @@ struct VerifyOutcome {
 struct VerifiedComponent {
     plugin: String,
     sha256: String,
-    /// The source from which it was installed; null if it was put there by hand.
+    /// The source from which it was installed; null if someone put it there by hand.
     source: Option<String>,
     /// The signer; null if no signature is required.
     signed_by: Option<String>,

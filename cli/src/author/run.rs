@@ -1,4 +1,4 @@
-//! A gateway of a moment over one component: with a state of its own, and no connection that may be written.
+//! A short-lived gateway over one component: with its own state, and no writable connection.
 
 use std::{
     fs,
@@ -44,7 +44,7 @@ impl TrialGateway {
         Self::of_bytes(&bytes, config, write)
     }
 
-    /// Makes a trial of a native library, in a process of its own. The library itself says its name.
+    /// Makes a trial of a native library, in a separate process. The library itself states its name.
     fn of_library(library: &Path, config: GatewayConfig, write: bool) -> Result<Self, AppError> {
         let bytes =
             fs::read(library).with_context(|| format!("{} cannot be read", library.display()))?;
@@ -100,7 +100,7 @@ impl TrialGateway {
         // Of all that is logged the author reads why a tool failed.
         config.log.filter = Some("off,weir::plugin=error".to_owned());
         for plugin in config.plugins.values_mut() {
-            // In the author's folder there is no other build that could be meant.
+            // The author's folder has no other build that could be meant.
             plugin.dev = true;
             plugin.sha256.clear();
             plugin.signed_by.clear();
@@ -118,7 +118,7 @@ impl TrialGateway {
         })
     }
 
-    /// Loads the component alone, without judging its definitions.
+    /// Only loads the component, without judging its definitions.
     pub(super) async fn load(&self) -> Result<GatewayApp, AppError> {
         let mut config = self.config.clone();
         config.folders.state = self.folder.join("look");

@@ -23,7 +23,7 @@ pub(in super::super) struct NewArgs {
     lang: PluginLanguage,
 }
 
-/// Longer names leave no room for those of tools.
+/// Longer names leave no room for the names of tools.
 const NAME_MAX: usize = 40;
 
 impl NewArgs {
@@ -50,14 +50,14 @@ impl NewArgs {
         };
         println!(
             "{name}/ is ready. Continue with:\n\n  cd {name}\n  weir plugin build     make the component\n  weir plugin check     look at it as agents and operators will\n  \
-             weir plugin test      run the cases in tests/\n  {call}\n  weir serve            serve it over HTTP, while you go on writing",
+             weir plugin test      run the cases in tests/\n  {call}\n  weir serve            serve it over HTTP, while you keep writing",
             name = self.name
         );
         Ok(ExitCode::SUCCESS)
     }
 }
 
-/// Checks a name, which is that of a folder, a package, a contract and a plugin.
+/// Checks a name, which is used for a folder, a package, a contract and a plugin.
 fn plugin_name(name: &str) -> anyhow::Result<String> {
     let starts = name.starts_with(|first: char| first.is_ascii_lowercase());
     let plain = name

@@ -70,7 +70,7 @@ pub(super) fn files(
     for (from, to) in rows(kind, language) {
         for (path, content) in sources().iter().filter(|(path, _)| path.starts_with(&from)) {
             let rest = &path[from.len()..];
-            // The folder of a language has one folder for each kind, which is a row of its own.
+            // The folder of a language has one folder for each kind, and each has its own row.
             let of_a_kind = ["tools/", "collection/"]
                 .iter()
                 .any(|kind| rest.starts_with(kind));
@@ -141,7 +141,7 @@ fn rows(kind: TemplateKind, language: PluginLanguage) -> Vec<(String, &'static s
     rows
 }
 
-/// Returns a page whose links to pages that do not come along are plain text.
+/// Returns a page in which links to pages that are not included are plain text.
 fn without_links(page: &str) -> String {
     let mut text = String::with_capacity(page.len());
     let mut rest = page;

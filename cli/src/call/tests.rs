@@ -1,4 +1,4 @@
-//! Calls at a URL, and what is refused before one.
+//! Calls at a URL, and what is refused before a call.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Clients that their vendors host: says what a person enters there.
+//! Clients that their vendors host: prints what a person enters there.
 
 use std::{process::ExitCode, time::Duration};
 

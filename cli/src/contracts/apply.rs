@@ -20,7 +20,7 @@ pub(crate) struct ApplyArgs {
 }
 
 impl ApplyArgs {
-    /// Submits the files in the order of their names. It ends at the first that is refused; the exit code says that one waits.
+    /// Submits the files in the order of their names. It ends at the first that is refused; the exit code shows that one waits.
     pub(super) fn run(self, target: &AdminTarget) -> Done {
         let files = weir::control::contract_files(&self.folder).map_err(|problem| vec![problem])?;
         if files.is_empty() {

@@ -1,4 +1,4 @@
-//! Versions that stay served beside the live one: the options of publishing a draft, and their output.
+//! Versions that are still served alongside the live one: the options of publishing a draft, and their output.
 
 use std::path::PathBuf;
 
@@ -20,7 +20,7 @@ pub(crate) struct KeepOptions {
     /// The last day of the version that is kept, in UTC, or a time in RFC 3339
     #[arg(long, value_name = "DATE", requires = "keep")]
     sunset: Option<String>,
-    /// A JSON file that says how its calls are converted; without it, as the difference suggests
+    /// A JSON file with the conversion of its calls; by default the one that the difference suggests
     #[arg(long, value_name = "FILE", requires = "keep")]
     shim: Option<PathBuf>,
 }
@@ -44,7 +44,7 @@ impl KeepOptions {
     }
 }
 
-/// Prints the versions that are served beside a live one.
+/// Prints the versions that are served alongside a live one.
 pub(super) fn print_kept(kept: &Value) {
     let row = |kept: &Value| {
         let binding = match kept["shim"].is_null() {
@@ -68,7 +68,7 @@ pub(super) fn print_kept(kept: &Value) {
 pub(super) fn print_lost(keeping: &Value) {
     for lost in each(&keeping["beside"]).filter(|next| next["shim"].is_null()) {
         println!(
-            "version {}, which is kept, would lose its shim and go on with its own binding, unless --keep --shim FILE carries \
+            "version {}, which is kept, would lose its shim and continue with its own binding, unless --keep --shim FILE carries \
              it on: {}",
             cell(&lost["version"]),
             cell(&lost["missing"])

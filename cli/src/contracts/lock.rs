@@ -1,5 +1,5 @@
-//! `weir contracts lock`: the published version beside its file, so that the gate holds where there is no state yet. What plugins and
-//! other servers offer has no file: its lock lies in the contracts folder.
+//! `weir contracts lock`: the published version next to its file, so that the gate holds where there is no state yet. What
+//! plugins and other servers offer has no file: its lock lies in the contracts folder.
 
 use std::{
     collections::BTreeMap,
@@ -19,7 +19,7 @@ use weir_state::{ContractOrigin, LiveRow, VersionHead};
 
 use crate::{AppError, CliSettings, Done, block_on, compile, start};
 
-/// Write the published version of contract files beside them, for a gateway that starts without state
+/// Write the published version of contract files next to them, for a gateway that starts without state
 #[derive(Args)]
 pub(crate) struct LockArgs {
     /// Contract files; by default all of the contracts folder, and what plugins and other servers offer

@@ -1,4 +1,4 @@
-//! The connection that a drafted contract names: one that `weir.toml` has already, or a new one with what to write for it.
+//! The connection that a drafted contract names: one that `weir.toml` already has, or a new one with the lines to write for it.
 
 use std::path::Path;
 
@@ -18,7 +18,7 @@ const LISTEN: &str = "[http]\nlisten = \"127.0.0.1:8484\"\n\n";
 pub(super) struct DraftConnection {
     pub(super) name: String,
     plugin: &'static str,
-    /// The keys of a new connection, as TOML; `None` for one that is there.
+    /// The keys of a new connection, as TOML; `None` for an existing one.
     new: Option<String>,
     is_writable: bool,
     grant: Option<ConnectionGrant>,
@@ -112,8 +112,8 @@ impl DraftConnection {
         (connection, path.unwrap_or_else(|| url.path().to_owned()))
     }
 
-    /// Chooses among the connections to this place one that the plugin may use. A new one is named after the place, with a
-    /// number if that name is taken.
+    /// Chooses a connection to this place that the plugin may use. A new one is named after the place, with a number if
+    /// that name is taken.
     fn new(
         plugin: &'static str,
         title: &str,
@@ -211,7 +211,7 @@ impl DraftConnection {
     }
 }
 
-/// Returns the path of a URL beneath the base URL of a connection, if it is there.
+/// Returns the path of a URL beneath the base URL of a connection, if it lies there.
 fn beneath(known: &ConnectionConfig, url: &Url) -> Option<String> {
     let ConnectionConfig::Http { base_url, .. } = known else {
         return None;
@@ -221,7 +221,7 @@ fn beneath(known: &ConnectionConfig, url: &Url) -> Option<String> {
         .filter(|base| base.origin() == url.origin())?;
     let rest = url.path().strip_prefix(base.path().trim_end_matches('/'))?;
     match rest {
-        // The connection asks its base itself for this, and no other address.
+        // For this the connection requests its base itself, and no other address.
         "" | "/" => (base.path() == url.path()).then(|| "/".to_owned()),
         rest => rest.starts_with('/').then(|| rest.to_owned()),
     }
@@ -260,7 +260,7 @@ mod tests {
             .unwrap_or_else(|problems| panic!("{toml}\n{problems:?}"))
     }
 
-    /// Drafts of two folders and of the first one again, each with its missing parts pasted into one `weir.toml`.
+    /// Drafts two folders and then the first one again, pasting the missing parts of each into one `weir.toml`.
     #[test]
     fn one_file_takes_what_every_draft_needs() {
         let place = tempfile::tempdir().expect("a folder");
@@ -315,7 +315,7 @@ mod tests {
         assert!(host("https://api.example.com:8443/v2", &config).0.is_new());
     }
 
-    /// A connection that is there is used as it is, and lacks only the plugin's grant.
+    /// An existing connection is used as it is, and lacks only the plugin's grant.
     #[test]
     fn a_connection_that_is_there_is_named() {
         let place = tempfile::tempdir().expect("a folder");
@@ -334,7 +334,7 @@ mod tests {
             missing,
             "\nIt needs this in weir.toml:\n\n[plugins.sheet.grants]\nsheets = \"read\"\n"
         );
-        // A table without a line is there all the same.
+        // A table without a line exists all the same.
         let missing = sheets
             .beside(&format!("{toml}[plugins.sheet.grants]\n# none\n"))
             .missing(false);

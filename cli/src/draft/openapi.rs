@@ -20,13 +20,13 @@ use crate::{
     offered::{indented, safe},
 };
 
-/// Exit code of a contract that lacks something of the document. 1 is a failure: there is no contract then.
+/// Exit code of a contract that lacks part of the document. 1 is a failure: there is no contract then.
 const LEFT_OUT: u8 = 3;
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Examples shown of each reason.
 const EXAMPLES: usize = 3;
 
-/// Exit code 0 where every operation that is wanted has a tool, 3 where some have none, 1 where there is no contract.
+/// Exit code 0 where every requested operation has a tool, 3 where some have none, 1 where there is no contract.
 #[derive(Args)]
 #[command(next_help_heading = "Of an HTTP API")]
 pub(super) struct DraftOpenapiArgs {

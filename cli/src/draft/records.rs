@@ -5,8 +5,8 @@ use weir::control::operations::sources::{DataSource, SourceFailure, read_shape};
 use weir::serving::ServingGateway;
 use weir_plugin_host::AdapterFailure;
 
-/// Returns the source with the place of its records, and a note on it, if the answer has one list of records elsewhere than the
-/// source says. Where it has several, the failure that follows names them.
+/// Returns the source with the place of its records, and a note on it, if the answer has one list of records in a place other
+/// than the one the source names. Where it has several, the failure that follows names them.
 pub(super) async fn with_records(
     gateway: &ServingGateway,
     mut source: DataSource,

@@ -88,12 +88,12 @@ pub(crate) struct DatabasePlace {
     /// The name of the file or the database, without anything that may be secret.
     pub(crate) title: String,
     pub(crate) kind: &'static str,
-    /// The key of the connection that says where it is, with its value.
+    /// The connection's key for its location, with its value.
     pub(crate) place: (&'static str, String),
 }
 
 impl NamedSource {
-    /// Reads what a word names: a file, the URL of a database or a service, or `env:NAME`, which holds such a URL.
+    /// Parses an argument: a file, the URL of a database or a service, or `env:NAME`, a variable with such a URL.
     pub(crate) fn read(word: &Path) -> anyhow::Result<Self> {
         let text = word.to_str().unwrap_or_default();
         if let Some(variable) = text.strip_prefix("env:") {
@@ -176,7 +176,7 @@ fn database_name(rest: &str) -> String {
     }
 }
 
-/// Returns whether a file is a SQLite database: by its first bytes, or by its name where it is empty.
+/// Returns whether a file is a SQLite database: by its first bytes, or by its name if it is empty.
 fn is_sqlite(file: &Path) -> anyhow::Result<bool> {
     use std::io::Read as _;
     let unreadable = || format!("{} cannot be opened", file.display());
@@ -188,7 +188,7 @@ fn is_sqlite(file: &Path) -> anyhow::Result<bool> {
     }
     if !metadata.is_file() {
         anyhow::bail!(
-            "{} is a pipe or a device: write what it has into a file, and name that",
+            "{} is a pipe or a device: write its content to a file, and name that",
             file.display()
         );
     }

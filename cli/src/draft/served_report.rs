@@ -7,7 +7,7 @@ use weir_contracts::{CollectionShape, draft::ContractDraft, name::quoted};
 
 use crate::terminal;
 
-/// Tables that are named one by one; more of them are counted.
+/// Tables that are named one by one; further tables are only counted.
 const TABLES_MAX: usize = 40;
 /// Notes on one table.
 const NOTES_MAX: usize = 5;
@@ -99,7 +99,7 @@ pub(super) fn sheet_report(drafted: &ContractDraft, shape: &CollectionShape) -> 
     ServedReport { lines }
 }
 
-/// Returns `true` for what the lines of the tables say already: whether there is a key, and whether any tool writes.
+/// Returns `true` for what the lines of the tables already state: whether there is a key, and whether any tool writes.
 pub(super) fn is_known(note: &str) -> bool {
     note.starts_with("No tool writes:") || note.starts_with("There is no lookup,")
 }

@@ -12,7 +12,7 @@ use weir::{
 };
 use weir_contracts::name::quoted;
 
-/// The sheets of a file that are drafted; none where the file is one table.
+/// The sheets of a file that are drafted; none if the file is a single table.
 pub(super) struct ChosenSheets(WorkbookSheets);
 
 /// Chooses the sheets of a file. Those that are named are taken as they are.
@@ -44,8 +44,8 @@ pub(super) async fn sheets(
 }
 
 impl ChosenSheets {
-    /// Returns what drafts several sheets as one contract. The error is the source where there is one table, with a note for
-    /// each sheet that is left out.
+    /// Returns what is needed to draft several sheets as one contract. If there is only one table, the error is its source,
+    /// with a note for each sheet that is left out.
     pub(super) fn several(
         self,
         source: DataSource,

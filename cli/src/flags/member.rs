@@ -11,9 +11,9 @@ pub(crate) struct MemberFlag {
     /// The names from the argument to the member.
     path: Vec<String>,
     value: Value,
-    /// The number of words in front of it that are no flags of members.
+    /// The number of words in front of it that are not flags of members.
     words_before: usize,
-    /// The whole argument comes behind this one, by its flag or by its place.
+    /// The whole argument follows this one, by its flag or by its position.
     is_before_whole: bool,
 }
 
@@ -22,7 +22,7 @@ impl MemberFlag {
         format!("--{}", dashed(&self.path.join(".")))
     }
 
-    /// Returns `true` if `later` gives an object of which this is a member, and so takes its place.
+    /// Returns `true` if `later` gives an object that contains this member, and so replaces it.
     fn is_within(&self, later: &Self) -> bool {
         self.path.len() > later.path.len() && self.path.starts_with(&later.path)
     }
@@ -68,7 +68,7 @@ pub(crate) fn split_members(
     (words, members)
 }
 
-/// Returns `true` if the words give this argument as a whole, by its flag or by its place.
+/// Returns `true` if the words give this argument as a whole, by its flag or by its position.
 fn is_given(command: &Command, words: &[String], argument: &str) -> bool {
     let Ok(matches) = command.clone().try_get_matches_from(words) else {
         return false;
@@ -123,8 +123,8 @@ fn resolved<'s>(schema: &'s Value, property: &'s Value) -> &'s Value {
     target.map_or(property, without_null)
 }
 
-/// Puts members into their arguments. A member comes over an object that is given before it; one that a later object gives
-/// otherwise is refused.
+/// Puts members into their arguments. A member overrides an object that is given before it; a member that contradicts a
+/// later object is refused.
 pub(crate) fn put_members(
     arguments: &mut Map<String, Value>,
     members: Vec<MemberFlag>,

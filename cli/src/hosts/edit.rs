@@ -1,5 +1,5 @@
 //! Puts one server into a client's configuration, or removes it, without touching anything else: comments and order
-//! stay.
+//! are kept.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use toml_edit::{DocumentMut, Item, Table, TableLike};
 
 use super::McpHost;
 
-/// The members that say how a server is reached, in the words of all clients.
+/// The members for how a server is reached, by the names that all clients use.
 const ADDRESS: [&str; 7] = [
     "type",
     "transport",
@@ -23,9 +23,9 @@ const ADDRESS: [&str; 7] = [
     "serverUrl",
 ];
 const URLS: [&str; 3] = ["url", "httpUrl", "serverUrl"];
-/// Keys that only a command has. Codex refuses them beside a URL.
+/// Keys that only a command has. Codex refuses them together with a URL.
 const OF_COMMANDS: [&str; 4] = ["env", "env_vars", "envFile", "cwd"];
-/// What belongs to a URL alone. Codex refuses it beside a command.
+/// Keys that only a URL has. Codex refuses them together with a command.
 const OF_URLS: [&str; 4] = [
     "headers",
     "http_headers",
@@ -33,7 +33,7 @@ const OF_URLS: [&str; 4] = [
     "bearer_token_env_var",
 ];
 
-/// JSON as clients read it. The parser would also take what none of them does, such as members without a comma between them.
+/// JSON as clients read it. The parser would also accept what no client does, such as members without a comma between them.
 const JSON: ParseOptions = ParseOptions {
     allow_comments: true,
     allow_trailing_commas: true,
@@ -47,7 +47,7 @@ const JSON: ParseOptions = ParseOptions {
     allow_extended_string_escapes: false,
 };
 
-/// What a file has beside its text: editors of Windows begin it with a mark, and end each line with two characters.
+/// What a file has besides its text: editors on Windows begin it with a mark, and end each line with two characters.
 pub(crate) struct TextForm {
     has_mark: bool,
     has_returns: bool,
@@ -87,8 +87,8 @@ pub(crate) fn find(host: McpHost, text: &str, name: &str) -> Result<Option<Value
     Ok(config[host.member()].get(name).cloned())
 }
 
-/// Returns the configuration with the server in it. Members of its entry that others wrote stay, such as a key, except
-/// another address and its members.
+/// Returns the configuration with the server in it. Members of its entry that others wrote, such as a key, are kept,
+/// except a different address and its members.
 pub(crate) fn put(host: McpHost, text: &str, name: &str, entry: &Value) -> Result<String, String> {
     let nothing = Map::new();
     let members = entry.as_object().unwrap_or(&nothing);
@@ -216,7 +216,7 @@ fn origin<'v>(member: impl Fn(&str) -> Option<&'v Value>) -> Option<reqwest::Url
     url.join("/").ok()
 }
 
-/// Merges an object. `before` is its present value. A value that is there already stays as it is written.
+/// Merges an object. `before` is its present value. A value that is already there is kept as it is written.
 fn merge_object(there: &CstObject, before: &Value, members: &Map<String, Value>) {
     for (name, value) in members {
         let before = &before[name];
@@ -235,7 +235,7 @@ fn merge_table(there: &mut dyn TableLike, members: &Map<String, Value>) {
     for (name, value) in members {
         match (there.get_mut(name), value) {
             (Some(Item::Value(before)), _) if !(before.is_inline_table() && value.is_object()) => {
-                // A comment beside the value stays.
+                // A comment next to the value is kept.
                 let decor = before.decor().clone();
                 *before = toml_value(value);
                 *before.decor_mut() = decor;

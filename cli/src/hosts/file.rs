@@ -1,4 +1,4 @@
-//! The file of a client's configuration, and the links on the way to it: which are followed, and to what.
+//! The file of a client's configuration, and the links on the way to it: which ones are followed, and where to.
 
 use std::{
     fs::{self, File},
@@ -63,7 +63,7 @@ impl ClientFile {
             let user = rustix::process::geteuid().as_raw();
             if !real.starts_with(&real_home) || (owner != user && owner != home_owner) {
                 let where_to = format!(
-                    "it leads to {}, which is no file of yours below {}",
+                    "it leads to {}, which is not a file of yours below {}",
                     real.display(),
                     home.display()
                 );
@@ -86,7 +86,7 @@ impl ClientFile {
         Self::of_user(&state_folder()?.join(format!("{digest}-{name}{ending}")))
     }
 
-    /// Waits until no other command of the user edits a client's file. The turn ends when what is returned is dropped.
+    /// Waits until no other command of the user edits a client's file. The turn ends when the returned value is dropped.
     pub(crate) fn take_turn() -> Result<File, UpstreamFailure> {
         let file = Self::of_user(&state_folder()?.join("lock"))?;
         let lock = || {
@@ -110,7 +110,7 @@ impl ClientFile {
         self.base.join(&self.below)
     }
 
-    /// Returns the text; `None` if there is no such file.
+    /// Returns the text; `None` if the file does not exist.
     pub(crate) fn text(&self) -> Result<Option<String>, UpstreamFailure> {
         let read = self.read().map_err(|error| match error.kind() {
             ErrorKind::InvalidData => unreadable(&self.shown, "it is not UTF-8"),
@@ -119,8 +119,8 @@ impl ClientFile {
         Ok(read?.map(|read| read.text))
     }
 
-    /// Writes the file whole or not at all. It keeps its permissions. Where there is none, only the user may read the new
-    /// one: it may hold a key.
+    /// Writes the file whole or not at all. It keeps its permissions. Only the user may read a new file: it may hold a
+    /// key.
     pub(crate) fn write(&self, text: &str) -> Result<(), UpstreamFailure> {
         let write = || {
             let bits = self.read()?.map(|read| read.bits);
@@ -189,8 +189,8 @@ fn state_folder() -> Result<PathBuf, UpstreamFailure> {
     Ok(folder.join("weir/clients"))
 }
 
-/// Returns the path without links; a part that is not there yet stays as it is written. A link that leads to nothing is an
-/// error.
+/// Returns the path without links; a part that does not exist yet is kept as it is written. A link that leads to nothing
+/// is an error.
 fn real(path: &Path) -> io::Result<PathBuf> {
     let (there, below) = split_at_last_there(path);
     let real = there.canonicalize()?;
@@ -200,7 +200,7 @@ fn real(path: &Path) -> io::Result<PathBuf> {
     })
 }
 
-/// Splits a path after the last of its names that is there.
+/// Splits a path after the last of its names that exists.
 fn split_at_last_there(path: &Path) -> (&Path, &Path) {
     let is_there = |path: &&Path| path.symlink_metadata().is_ok();
     let there = path.ancestors().find(is_there).unwrap_or(Path::new("/"));

@@ -46,13 +46,13 @@ pub(super) fn servers(file: &Path, text: &str) -> Result<BTreeMap<String, Value>
 /// Returns the value of a variable that an entry names.
 type Fill = fn(&str) -> Result<String, UpstreamFailure>;
 
-/// Returns how one of them is reached now, with the values of all variables; `folder` is that of its file.
+/// Returns how one server is reached now, with the values of all variables; `folder` is that of its file.
 pub(super) fn target(server: &Value, folder: &Path) -> Result<UpstreamTarget, UpstreamFailure> {
     filled(server, folder, value_of, value_of)
 }
 
-/// Returns how one of them is reached, for `weir.toml`: a value may be a secret, so that variables stay references. An entry
-/// that names one where `weir.toml` takes no reference is refused.
+/// Returns how one server is reached, for `weir.toml`: a value may be a secret, so variables are kept as references. An
+/// entry with a variable where `weir.toml` takes no reference is refused.
 pub(super) fn target_to_write(
     server: &Value,
     folder: &Path,
@@ -111,7 +111,7 @@ fn filled(
             }));
         }
     }
-    // Zed wrote the command as an object of its own.
+    // Zed used to write the command as a separate object.
     let (command, place) = match &server["command"] {
         Value::Object(_) => (server["command"]["path"].as_str(), &server["command"]),
         command => (command.as_str(), server),

@@ -1,4 +1,4 @@
-//! `weir state backup`: everything of the state folder, in one folder that can take its place.
+//! `weir state backup`: everything in the state folder, copied to a folder that can replace it.
 
 use std::{
     fs, io,
@@ -23,8 +23,8 @@ pub(super) struct BackupArgs {
     settings: CliSettings,
 }
 
-/// The files and folders that are copied as they stand, beside the database: the first admin key, the builds that
-/// published tools run on, the audit trail.
+/// The files and folders that are copied as they are, in addition to the database: the first admin key, the builds
+/// that published tools run on, the audit trail.
 const COPIED: [&str; 3] = ["admin.token", "builds", "audit"];
 
 impl BackupArgs {
@@ -32,8 +32,8 @@ impl BackupArgs {
         block_on(self.back_up())?
     }
 
-    /// Gateways may run meanwhile: the database is copied as it is at one moment, and a record of the trail that is being
-    /// written is the torn tail of its copy.
+    /// Gateways may run meanwhile: the database is copied as it is at one moment, and a trail record that is being
+    /// written becomes the torn tail of its copy.
     async fn back_up(&self) -> Done {
         let config = self.settings.config()?;
         if config.state.url.is_some() {
@@ -72,7 +72,7 @@ impl BackupArgs {
     }
 }
 
-/// Makes a folder for its owner alone.
+/// Makes a folder that only its owner can access.
 fn private(folder: &Path) -> io::Result<()> {
     fs::DirBuilder::new().mode(0o700).create(folder)
 }

@@ -25,7 +25,7 @@ impl MigrateArgs {
         block_on(self.migrate())?
     }
 
-    /// The state that is copied stays as it is, so that a gateway can go back to it.
+    /// The original state is not changed, so that a gateway can go back to it.
     async fn migrate(&self) -> Done {
         let config = self.settings.config()?;
         let from = match config.state_address().map_err(anyhow::Error::from)? {

@@ -14,11 +14,11 @@ use weir_contracts::client::ClientProfile;
 
 use crate::{AppError, CliSettings, Done, admin::table, block_on, client_profile, start};
 
-/// Measure the lists of this catalogue, and say which way costs a model least
+/// Measure the lists of this catalogue, and report which way costs a model least
 ///
 /// Bytes are exact. Tokens are an estimate: they are those of name, description and input schema of every tool, by the
-/// vocabulary o200k of OpenAI; other vendors count otherwise. A task is one call: two requests with a list, three with
-/// search.
+/// vocabulary o200k of OpenAI; other vendors count differently. A task is one call: two requests with a list, three
+/// with search.
 #[derive(Args)]
 pub(super) struct CostArgs {
     /// Measure with schemas written for this client
@@ -52,7 +52,7 @@ struct CostRow {
     bytes: usize,
     /// The tokens of `tools/list`, as a model is shown it.
     tokens: usize,
-    /// The tokens of one answer of `find_tools`, if there is search.
+    /// The tokens of one answer of `find_tools`, if search is on.
     found_tokens: Option<usize>,
 }
 
@@ -123,7 +123,7 @@ impl CostArgs {
         println!("\n{advice}");
         println!(
             "Tokens are an estimate (o200k). A task is one call; the conversation itself, which a search sends once more, and a \
-             vendor's cache of prompts, which makes a list that stays the same cheaper, are not counted."
+             vendor's cache of prompts, which makes an unchanged list cheaper, are not counted."
         );
         Ok(ExitCode::SUCCESS)
     }
@@ -188,7 +188,7 @@ fn row(
     })
 }
 
-/// Returns the mean answer, if every tool is looked for in the words of its own description.
+/// Returns the mean answer, if every tool is searched for with the words of its own description.
 fn found(listing: &Arc<CatalogueListing>, count: impl Fn(&str) -> usize) -> usize {
     let step = listing.tools.len().div_ceil(QUESTIONS_MAX).max(1);
     let answers: Vec<usize> = listing
@@ -209,7 +209,7 @@ fn found(listing: &Arc<CatalogueListing>, count: impl Fn(&str) -> usize) -> usiz
 fn advice(rows: &[CostRow]) -> String {
     let named = |name: &str| rows.iter().find(|row| row.name == name);
     let (Some(everything), Some(search)) = (named(EVERYTHING), named(SEARCH)) else {
-        return "There is no tool to be listed.".to_owned();
+        return "There are no tools to list.".to_owned();
     };
     let (list, searched) = (everything.task_tokens(), search.task_tokens());
     let all = match list <= searched {

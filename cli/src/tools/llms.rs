@@ -11,7 +11,7 @@ use crate::{AppError, CliSettings, Done, block_on, start};
 /// Print the tools in words, as `/llms.txt` serves them: for models and people who read a page
 #[derive(Args)]
 pub(super) struct LlmsArgs {
-    /// The contract; by default all of them
+    /// The contract; by default all contracts
     contract: Option<String>,
     /// The tools of this view
     #[arg(long, value_name = "NAME", conflicts_with = "contract")]
@@ -50,7 +50,7 @@ impl LlmsArgs {
     }
 }
 
-/// Returns the page beside the endpoint, as the holder of `WEIR_KEY` sees it.
+/// Returns the page next to the endpoint, as the holder of `WEIR_KEY` sees it.
 async fn at_url(url: &str) -> anyhow::Result<String> {
     let endpoint = url.trim_end_matches('/');
     let page = match endpoint.strip_suffix("/mcp") {

@@ -70,7 +70,7 @@ pub(super) async fn connect(target: &AdminTarget, name: &str) -> Done {
     started.gateway.upstreams().close().await;
     if let Ok(api) = target.api() {
         let place = path(&["v1", "upstreams", name, "look"]);
-        let _ = timeout(LOOK_MAX, api.ask(Method::POST, &place, None)).await; // it looks by itself later
+        let _ = timeout(LOOK_MAX, api.ask(Method::POST, &place, None)).await; // it looks on its own later
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -91,7 +91,7 @@ pub(super) async fn choose_sign_in(entry: &mut Table) -> bool {
         return false;
     }
     if let Err(fault) = find_server_issuer(url, None).await {
-        eprintln!("weir: the server wants a token, and does not say whom to ask for one: {fault}");
+        eprintln!("weir: the server requires a token, and does not say where to get one: {fault}");
         return false;
     }
     let mut auth = InlineTable::new();
@@ -108,7 +108,7 @@ pub(super) async fn forget(started: &GatewayApp, name: &str, signed_in: bool) {
     let all = accounts.list(Some(name)).await.unwrap_or_default();
     for account in all.iter().filter(|account| account.label == GATEWAY) {
         if let Err(fault) = accounts.disconnect(name, account.number, BY).await {
-            eprintln!("weir: the account that was connected stays: {fault}");
+            eprintln!("weir: the account that was connected is still there: {fault}");
         }
     }
 }
@@ -190,7 +190,7 @@ async fn read_answer(mut visitor: TcpStream, state: &str) -> anyhow::Result<Sign
     let (status, text) = match &answer {
         Some(_) => (
             "200 OK",
-            "You can close this page, and go on in the terminal.\n",
+            "You can close this page, and continue in the terminal.\n",
         ),
         None => ("404 Not Found", "Nothing is here.\n"),
     };

@@ -89,8 +89,8 @@ fn undefined(written: &str) -> Option<String> {
     ))
 }
 
-/// Returns every C file of the folder itself, and those of the SDK, in a fixed order, so that the same component comes
-/// of them.
+/// Returns every C file of the folder itself, and those of the SDK, in a fixed order, so that they make the same
+/// component.
 fn sources(folder: &PluginProject) -> anyhow::Result<Vec<PathBuf>> {
     let mut sources = Vec::new();
     for place in ["", "sdk"] {
@@ -175,7 +175,7 @@ impl ClangCompiler {
 
 struct ComponentLinker {
     program: PathBuf,
-    /// The path of wasm-ld, if clang does not find it by itself.
+    /// The path of wasm-ld, if clang does not find it on its own.
     wasm_ld: Option<PathBuf>,
 }
 

@@ -1,4 +1,4 @@
-// Made by `weir plugin build`: says which export is missing, which no call could.
+// Made by `weir plugin build`: reports which export is missing, which no call could.
 import * as plugin from "../../plugin.js";
 export * from "../../plugin.js";
 

@@ -107,7 +107,7 @@ fn explain_data(error: &str) -> Option<String> {
     let (file, _) = place(error)?;
     let name = file.strip_suffix(".json")?;
     Some(format!(
-        "{file} is not JavaScript, and a plugin imports nothing else: write `export default` before the same text in {name}.js"
+        "{file} is not JavaScript, and a plugin can import nothing else: write `export default` before the same text in {name}.js"
     ))
 }
 

@@ -58,8 +58,8 @@ pub(super) fn build(folder: &PluginProject) -> anyhow::Result<PathBuf> {
         "--js",
         ".weir/build/entry.js",
     ]);
-    // The gateway does not support the asynchronous interface. Minified code has other lines than its source, and is no
-    // smaller: most of a component is the interpreter.
+    // The gateway does not support the asynchronous interface. Minifying would change the lines of the code without
+    // making the component smaller: most of it is the interpreter.
     componentize
         .args(["--module-root", ".", "--sync", "--opt-size", "-o"])
         .arg(&built);
@@ -78,7 +78,7 @@ pub(super) fn build(folder: &PluginProject) -> anyhow::Result<PathBuf> {
     Ok(built)
 }
 
-/// Installs what `package.json` names if what makes the component is not there.
+/// Installs what `package.json` names if the program that makes the component is missing.
 fn install(folder: &PluginProject) -> anyhow::Result<()> {
     if folder.has(COMPONENTIZE) {
         return Ok(());

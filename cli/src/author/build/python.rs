@@ -62,7 +62,7 @@ pub(super) fn build(folder: &PluginProject) -> anyhow::Result<PathBuf> {
 }
 
 /// Returns an error that the author's file, the SDK or Python's own library raised, with the author's own line that led to it.
-/// An error that comes from a package is of use with all of its frames alone.
+/// An error from a package is only of use with all of its frames.
 fn authors_error(written: &str) -> Option<String> {
     // The folder is mounted as the first one, and that of the SDK as the second.
     const OWN: &str = "  File \"/0/";
@@ -78,7 +78,7 @@ fn authors_error(written: &str) -> Option<String> {
     }
     let text = written.split_once("AssertionError: ");
     let text = text.map_or(written, |(_, text)| text);
-    // What is no Python at all has a place and no way to it.
+    // A syntax error has a place but no traceback.
     let way = text.rsplit_once("Traceback (most recent call last):\n");
     let lines: Vec<&str> = way.map_or(text, |(_, way)| way).lines().collect();
     let is_frame = |line: &&&str| line.starts_with("  File \"") && !line.starts_with(LIBRARY);

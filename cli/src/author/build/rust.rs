@@ -103,7 +103,7 @@ impl CargoPackage {
         })?;
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let configured = PathBuf::from(text(&metadata["target_directory"]));
-        // What the author or a workspace says is kept.
+        // Settings of the author or a workspace are kept.
         let shared = draft::cache_folder().filter(|_| configured == folder.path.join("target"));
         let shared = shared.map(|cache| cache.join("rust-plugins"));
         let shared = shared.map(
@@ -131,8 +131,8 @@ impl CargoPackage {
         cargo
     }
 
-    /// Forgets what was built of another plugin's packages with the names of this one's: cargo tells two of one name apart by their
-    /// places in a workspace alone, and would take the other's for built.
+    /// Removes what was built from another plugin's packages with the same names: cargo tells two packages of one name apart
+    /// only by their paths in a workspace, and would take the other's output for this one's.
     fn claim(&self, folder: &PluginProject, target: &[&str]) -> anyhow::Result<()> {
         if !self.is_shared {
             return Ok(());
@@ -158,7 +158,7 @@ impl CargoPackage {
         Ok(())
     }
 
-    /// Waits until no other plugin is built in the folder: one of the same name would leave its file in the place of this one's.
+    /// Waits until no other plugin is being built in the folder: one of the same name would put its file in this one's place.
     fn take_turn(&self) -> anyhow::Result<Option<File>> {
         if !self.is_shared {
             return Ok(None);
@@ -171,7 +171,7 @@ impl CargoPackage {
     }
 }
 
-/// Returns `true` if no package of the plugin needs one that lies elsewhere on this machine.
+/// Returns `true` if no package of the plugin depends on one elsewhere on this machine.
 fn has_all_its_packages(packages: &[Value], folder: &Path) -> bool {
     let needed = packages
         .iter()

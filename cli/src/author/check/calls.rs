@@ -1,4 +1,4 @@
-//! Calls of every tool with arguments made of its schema, over both doors of a gateway.
+//! Calls of every tool with arguments made from its schema, over both doors of a gateway.
 
 use std::sync::Arc;
 
@@ -65,7 +65,7 @@ pub(super) async fn look(served: &GatewayApp, report: &mut CheckReport) -> Resul
     if tools.iter().any(|tool| tool.read_only) && report.is_clean("reads only") {
         report.ok(
             "reads only",
-            "no tool that says it only reads has tried to write",
+            "no tool that is marked as read-only has tried to write",
         );
     }
     Ok(())
@@ -183,8 +183,8 @@ fn call(id: usize, tool: &ProbeCall) -> Value {
     json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params })
 }
 
-/// Judges an answer. An error that the tool means is an answer; one that shows a flaw is not. Nor is it a flaw that a tool
-/// runs only as a task, which this client does not follow.
+/// Judges an answer. An intended error of the tool is an answer; one that shows a flaw is not. It is not a flaw either if
+/// a tool runs only as a task, which this client does not follow.
 fn judge(door: &'static str, tool: &ProbeCall, message: &Value, report: &mut CheckReport) {
     match message.get("error") {
         Some(error) if error["code"] == MISSING_CAPABILITY => return,

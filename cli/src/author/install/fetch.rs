@@ -20,9 +20,9 @@ const REDIRECTS_MAX: usize = 5;
 
 pub(super) struct FetchedComponent {
     pub(super) component: Vec<u8>,
-    /// The signature that came with it: from beside it, or in the manifest of a registry.
+    /// The signature that came with it: from a file next to it, or in the manifest of a registry.
     pub(super) signature: Option<String>,
-    /// Where it came from, for its origin. Of a registry: with the digest of the manifest.
+    /// Where it came from, for its origin. For a registry this includes the digest of the manifest.
     pub(super) source: String,
 }
 
@@ -47,7 +47,7 @@ pub(super) async fn fetch(source: &str) -> anyhow::Result<FetchedComponent> {
     Ok(fetched)
 }
 
-/// A signature that lies somewhere else than its component.
+/// A signature that is stored in a different place than its component.
 pub(super) async fn fetch_signature(place: &str) -> anyhow::Result<String> {
     let text = if place.contains("://") {
         let url = checked(place)?;
@@ -111,7 +111,7 @@ pub(super) fn is_here(url: &Url) -> bool {
     matches!(url.host_str(), Some("127.0.0.1" | "localhost" | "[::1]"))
 }
 
-/// Plain http is taken of this machine alone, and only where it was asked for.
+/// Plain http is accepted only for this machine, and only where it was requested.
 pub(super) fn is_safe(url: &Url, from_here: bool) -> bool {
     url.scheme() == "https" || (url.scheme() == "http" && from_here && is_here(url))
 }

@@ -29,7 +29,7 @@ const WASM: [&str; 2] = [
 ];
 /// An annotation of the manifest or of the layer: the whole text of the signature.
 const SIGNATURE: &str = "dev.weir.minisig";
-/// What `oras push` calls the file that a layer was made of.
+/// The name that `oras push` gives to the file a layer was made from.
 const TITLE: &str = "org.opencontainers.image.title";
 
 #[derive(Deserialize)]
@@ -84,7 +84,7 @@ pub(super) async fn fetch(reference: &OciReference) -> anyhow::Result<FetchedCom
     })
 }
 
-/// Returns the only layer that is a component; others, such as a policy, may be beside it.
+/// Returns the only layer that is a component; there may be other layers, such as a policy.
 fn component(manifest: &OciManifest) -> anyhow::Result<&OciDescriptor> {
     if !manifest.manifests.is_empty() {
         let images: Vec<&str> = manifest

@@ -34,7 +34,7 @@ impl OciReference {
 
     /// Https, but on this machine, where registries of developers have no certificates.
     pub(super) fn base(&self) -> anyhow::Result<Url> {
-        // The name that people know is not where Docker Hub's registry listens.
+        // Docker Hub's registry does not listen at the name that people use.
         let host = if self.registry == "docker.io" {
             "registry-1.docker.io"
         } else {
