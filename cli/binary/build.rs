@@ -1,5 +1,6 @@
-//! Puts the adapters that are built in `plugins/` and the console that is built in `console/dist/` into the program, and the sources that `weir plugin new` begins with. A crate of its own, so that another build of an
-//! adapter links the program again and compiles nothing of the gateway.
+//! Puts the adapters that are built in `plugins/` and the console that is built in `console/dist/` into the program, and the
+//! sources that `weir plugin new` begins with. It is a separate crate, so that a new build of an adapter only links the program
+//! again and compiles nothing of the gateway.
 
 use std::{
     env, fs,
@@ -52,7 +53,7 @@ fn main() {
             Err(_) => missing = true,
         }
     }
-    // A file that is not there cannot be watched; the folder can, and is left alone once all are there.
+    // A missing file cannot be watched; its folder can, and is no longer watched once all files exist.
     if missing {
         println!("cargo::rerun-if-changed={}", plugins.display());
     }
@@ -110,8 +111,8 @@ fn embed(content: &[u8], to: &Path) -> String {
     )
 }
 
-/// Returns the document of the admin API and the files of the console, which are none where it was not built. Its folder is
-/// always there, so that a later build of the console is seen.
+/// Returns the document of the admin API and the files of the console, none if it was not built. Its folder always exists,
+/// so that a later build of the console is noticed.
 fn web_files(console: &Path, copies: &Path) -> String {
     let (document, dist) = (console.join(DOCUMENT), console.join("dist"));
     println!("cargo::rerun-if-changed={}", document.display());
@@ -125,7 +126,7 @@ fn web_files(console: &Path, copies: &Path) -> String {
     format!("&[\n{}]", files.concat())
 }
 
-/// Returns the entry of a file, whose copy lies at `to`, and perhaps another that npm compressed.
+/// Returns the entry of a file, whose copy lies at `to`, and possibly that of a version compressed by npm.
 fn web_file(path: &Path, content: &[u8], to: &Path, compressed: Option<&Path>) -> String {
     let compressed = match compressed {
         Some(file) => format!("Some(include_bytes!({file:?}))"),
@@ -165,7 +166,7 @@ fn copy_console(dist: &Path, copies: &Path) -> io::Result<Vec<String>> {
         .collect()
 }
 
-/// Returns the path and the length of each file, in the order of their paths, and all of them as one.
+/// Returns the path and the length of each file, in the order of their paths, and the length of all files together.
 fn sources(repository: &Path, out: &Path) -> String {
     let repository = repository.canonicalize().expect("this crate lies in it");
     let mut files = Vec::new();

@@ -1,4 +1,5 @@
-//! The program: the gateway, the adapters and the console that were built when it was, and what the author of a plugin begins with.
+//! The program: the gateway, the adapters and the console that were built before it, and the starting files for
+//! authors of plugins.
 
 use std::process::ExitCode;
 
@@ -13,7 +14,7 @@ const SOURCES: weir_cli::SourceArchive = include!(concat!(env!("OUT_DIR"), "/sou
 /// The files of the console, from `build.rs`; none where it was not built.
 const CONSOLE: &[weir::web_files::WebFile] = include!(concat!(env!("OUT_DIR"), "/console.rs"));
 
-/// The commit of the sources, from `build.rs`; none where neither git nor `WEIR_COMMIT` says one.
+/// The commit of the sources, from `build.rs`; none where neither git nor `WEIR_COMMIT` has one.
 const COMMIT: Option<&str> = option_env!("WEIR_BUILT_COMMIT");
 
 fn main() -> ExitCode {
