@@ -24,7 +24,7 @@ const REST_MAX: Duration = Duration::from_secs(120);
 pub(crate) fn run(workshop: &XtaskContext, words: &[&str]) -> Result<(), StepFailure> {
     if let Some(unknown) = words.iter().find(|word| !LANGUAGES.contains(word)) {
         return Err(format!(
-            "`{unknown}` is no language; there are {}",
+            "`{unknown}` is not a language; there are {}",
             LANGUAGES.join(", ")
         )
         .into());
@@ -245,7 +245,7 @@ impl BeginnerSandbox {
             .by_ref()
             .map_while(Result::ok)
             .any(|line| line.contains("listening on http://"));
-        // Its later output is ignored; its pipe stays open.
+        // Its later output is ignored; its pipe remains open.
         std::thread::spawn(move || lines.for_each(drop));
         if listens {
             Ok(gateway)

@@ -1,4 +1,4 @@
-//! `cargo xtask bench`: builds as for a release, installs what Weir is measured beside, measures, writes it down.
+//! `cargo xtask bench`: builds as for a release, installs what Weir is compared with, measures, and writes the results.
 
 use std::{
     fs,
@@ -55,7 +55,7 @@ pub(crate) fn instructions(workshop: &XtaskContext) -> Result<(), StepFailure> {
 /// the adapters, so they are built first.
 fn help(workshop: &XtaskContext) -> Result<(), StepFailure> {
     plugins::build(workshop)?;
-    // `cargo run` takes one package, and features of shared dependencies are another one's.
+    // `cargo run` selects one package, which changes the features of shared dependencies.
     let program = [
         "build",
         "--quiet",
@@ -154,7 +154,7 @@ fn left_out(installed: Result<(), StepFailure>) {
 
 fn node(workshop: &XtaskContext, source: &Path) -> Result<(), StepFailure> {
     let folder = clients::npm(workshop, source, "bench-node")?;
-    // Node looks for packages beside the script.
+    // Node looks for packages next to the script.
     let script = source.join("typescript.mjs");
     let copied = fs::copy(&script, folder.join("typescript.mjs")).map(drop);
     copied.map_err(|error| format!("cannot copy {}: {error}", script.display()).into())
@@ -223,7 +223,7 @@ fn measure(workshop: &XtaskContext, programs: &Path, words: &[&str]) -> Result<(
     workshop.steps.streamed("measurements", &mut bench)
 }
 
-/// The rows that were asked for: all of them without `--only`.
+/// The requested rows: all rows without `--only`.
 struct BenchSelection(Vec<String>);
 
 impl BenchSelection {

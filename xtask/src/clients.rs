@@ -1,8 +1,8 @@
 //! Installs what the tests call Weir with, and what Weir calls: Python and Node clients and servers, pinned, in the
 //! cache.
 //!
-//! Node itself comes from a Python package, so that every machine runs the same one and Debian's hundreds of
-//! node packages stay away.
+//! Node itself comes from a Python package, so that every machine runs the same one, without Debian's hundreds of
+//! node packages.
 
 use std::{
     fs,
@@ -50,7 +50,8 @@ const MORE_PYTHON_ENVIRONMENTS: [&str; 2] =
     ["python-frameworks-more-mcp1", "python-frameworks-more-mcp2"];
 const MORE_NODE_FOLDER: &str = "node-frameworks-more";
 
-/// Installs everything the tests need beside Rust: PostgreSQL, MariaDB, Prometheus, HAProxy, a registry, OpenSSL, jq, a browser, podman, Python and Node clients.
+/// Installs everything the tests need besides Rust: PostgreSQL, MariaDB, Prometheus, HAProxy, a registry, OpenSSL,
+/// jq, a browser, podman, Python and Node clients.
 pub(crate) fn prepare(workshop: &XtaskContext) -> Result<(), StepFailure> {
     thread::scope(|scope| {
         let database =
@@ -238,8 +239,8 @@ fn python_present() -> bool {
     ]))
 }
 
-/// Returns `true` if PostgreSQL's server is there. Debian keeps its programs out of `PATH`, in one folder for each
-/// version.
+/// Returns `true` if PostgreSQL's server is installed. Debian keeps its programs out of `PATH`, in one folder for
+/// each version.
 pub(crate) fn postgresql_present() -> bool {
     let versions = fs::read_dir("/usr/lib/postgresql")
         .into_iter()
@@ -259,7 +260,7 @@ pub(crate) fn ensure_mariadb(workshop: &XtaskContext) -> Result<(), StepFailure>
     )
 }
 
-/// Returns `true` if MariaDB's server is there, and what makes its first tables.
+/// Returns `true` if MariaDB's server is installed, and the program that makes its first tables.
 fn mariadb_present() -> bool {
     ["sbin/mariadbd", "bin/mariadb-install-db", "bin/mariadb"]
         .iter()
@@ -271,14 +272,14 @@ pub(crate) fn chromium_present() -> bool {
     succeeds(Command::new("/usr/bin/chromium").arg("--version"))
 }
 
-/// Returns `true` if Prometheus is there; its package brings `promtool` along.
+/// Returns `true` if Prometheus is installed; its package includes `promtool`.
 fn prometheus_present() -> bool {
     ["prometheus", "promtool"]
         .iter()
         .all(|name| succeeds(Command::new(name).arg("--version")))
 }
 
-/// Returns `true` if HAProxy is there, and what makes the networks of a fleet.
+/// Returns `true` if HAProxy is installed, and the program that makes the networks of a fleet.
 fn balancer_present() -> bool {
     Path::new("/usr/sbin/haproxy").exists() && succeeds(Command::new("ip").arg("-V"))
 }
@@ -297,7 +298,7 @@ fn openssl_present() -> bool {
     succeeds(Command::new("openssl").arg("version"))
 }
 
-/// Returns whether the registry is there that `weir plugin install oci://…` is tried with.
+/// Returns whether the registry for trying `weir plugin install oci://…` is installed.
 fn registry_present() -> bool {
     succeeds(Command::new("/usr/bin/docker-registry").arg("--version"))
 }

@@ -1,6 +1,6 @@
 //! `cargo xtask console`: builds the console into `console/dist/`, which the program takes in when it is linked.
 //!
-//! It is built in the cache, beside its packages, so that the repository holds neither these nor half a build.
+//! It is built in the cache, next to its packages, so that the repository holds neither packages nor half a build.
 
 use std::{
     fs,

@@ -52,7 +52,7 @@ pub(crate) fn parse_port(text: &str) -> Result<u16, StepFailure> {
         .map_err(|_| format!("`{text}` is not a port: give a number from 1 to 65535").into())
 }
 
-/// Waits until the gateway answers, then says how to reach it. `state` is its state folder.
+/// Waits until the gateway answers, then prints how to reach it. `state` is its state folder.
 pub(crate) fn announce(port: u16, target: &str, state: &Path) -> Result<(), StepFailure> {
     let start = Instant::now();
     while !answers(port) {

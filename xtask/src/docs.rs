@@ -1,7 +1,7 @@
 //! `cargo xtask docs`: builds the documentation site into `site/dist/`, and fails on a dead link.
 //!
-//! Its pages are those of `docs/` and of the root of the repository. They are copied into the cache, beside the packages
-//! that build them.
+//! Its pages are those of `docs/` and of the root of the repository. They are copied into the cache, next to the
+//! packages that build them.
 
 use std::{fs, path::PathBuf};
 
@@ -22,7 +22,7 @@ const PAGES: [&str; 6] = [
     "docs",
 ];
 
-/// Builds the site, and says how it is read.
+/// Builds the site, and prints how to read it.
 pub(crate) fn run(workshop: &XtaskContext) -> Result<(), StepFailure> {
     let dist = build(workshop)?;
     println!("Open {}", dist.join("index.html").display());

@@ -1,4 +1,4 @@
-//! Builds the program of an earlier commit, whose nodes run beside those of this one.
+//! Builds the program of an earlier commit, whose nodes run alongside those of this one.
 
 use std::{
     fs,

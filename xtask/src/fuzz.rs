@@ -1,7 +1,7 @@
 //! `cargo xtask fuzz`: libFuzzer over what reads bytes from outside. The targets are in `fuzz/`.
 //!
-//! cargo-fuzz asks for a nightly compiler for the flags that count which code an input reaches. The compiler of the house has
-//! them too, behind `RUSTC_BOOTSTRAP`: nothing else of nightly is used, so that a finding is one of the code that ships.
+//! cargo-fuzz asks for a nightly compiler for the flags that count which code an input reaches. The stable compiler has them
+//! too, behind `RUSTC_BOOTSTRAP`: nothing else from nightly is used, so that a finding is one in the code that ships.
 
 use std::{fs, path::Path, process::Command};
 
@@ -78,7 +78,7 @@ pub(crate) fn run(workshop: &XtaskContext, words: &[&str]) -> Result<(), StepFai
 fn number(minutes: &str) -> Result<u64, StepFailure> {
     minutes
         .parse()
-        .map_err(|_| "--minutes wants a whole number".into())
+        .map_err(|_| "--minutes requires a whole number".into())
 }
 
 /// Installs cargo-fuzz in the cache.

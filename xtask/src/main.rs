@@ -55,7 +55,7 @@ Environment:
   WEIR_CACHE        where builds, clients and logs are kept (default: ~/.cache/weir)
   WEIR_COLD=1       start from an empty temporary cache, as a fresh machine would
   CARGO_TARGET_DIR  where cargo builds (default: target/ in the cache)
-  WEIR_WASM         target: only rustup's wasm target; debian: only Debian's compiler (default: what is there)";
+  WEIR_WASM         target: only rustup's wasm target; debian: only Debian's compiler (default: whichever is installed)";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -73,7 +73,7 @@ fn run(words: &[&str]) -> Result<(), step::StepFailure> {
     match words {
         ["demo"] => demo::run(&XtaskContext::open()?, demo::PORT_DEFAULT),
         ["demo", "--port", port] => demo::run(&XtaskContext::open()?, demo::parse_port(port)?),
-        // `demo` starts this beside the gateway; it is not for people.
+        // `demo` starts this together with the gateway; it is not for people.
         ["announce", port, target, state] => {
             demo::announce(demo::parse_port(port)?, target, Path::new(state))
         }

@@ -53,7 +53,7 @@ const NATIVE: [(&str, &str); 6] = [
     ("weir-guest-tools", "tools-rust"),
 ];
 
-/// Builds the adapters and the bindings for C, and with `guests` what the tests load beside them.
+/// Builds the adapters and the bindings for C, and with `guests` what the tests load in addition.
 pub(crate) fn run(workshop: &XtaskContext, with_guests: bool) -> Result<(), StepFailure> {
     build(workshop)?;
     c_bindings(workshop)?;
@@ -86,8 +86,8 @@ pub(crate) fn c_bindings(workshop: &XtaskContext) -> Result<(), StepFailure> {
     workshop.steps.command("C bindings", &mut cargo)
 }
 
-/// Links the program again where it has other adapters inside than those that were built since: a few seconds. `build`
-/// runs beside its plugins, and may come first.
+/// Links the program again if adapters were rebuilt since: a few seconds. `build` runs in parallel with its plugins,
+/// and may finish first.
 pub(crate) fn link(workshop: &XtaskContext, build: &[&str]) -> Result<(), StepFailure> {
     workshop
         .steps
@@ -101,8 +101,8 @@ pub(crate) fn guests(workshop: &XtaskContext) -> Result<(), StepFailure> {
     native(workshop)
 }
 
-/// Builds the same sources as native libraries, by one feature of each. They have a folder of their own, since a
-/// library of this machine needs neither a target nor its flags.
+/// Builds the same sources as native libraries, by one feature of each. They have a separate folder, since a library
+/// of this machine needs neither a target nor its flags.
 fn native(workshop: &XtaskContext) -> Result<(), StepFailure> {
     let target = workshop.cache.join("native-guests");
     let mut cargo = workshop.cargo(&["build", "--profile", "native-guest", "--locked"]);
@@ -139,8 +139,8 @@ pub(crate) fn guest_folder(workshop: &XtaskContext) -> PathBuf {
     workshop.cache.join("test-guests")
 }
 
-/// Compiles all of them with one cargo, always: another selection of packages has other features, and would build serde
-/// again.
+/// Always compiles all plugins with one cargo command: another selection of packages has other features, and would
+/// build serde again.
 fn compile(workshop: &XtaskContext, toolchain: &GuestToolchain) -> Result<(), StepFailure> {
     let mut cargo = toolchain.cargo(workshop);
     cargo.args(["build", "--profile", "guest", "--locked"]);
@@ -167,8 +167,8 @@ fn place_all(
     Ok(())
 }
 
-/// Copies a built component into place at once: a gateway that watches the folder never sees half a file. An equal one
-/// is left alone, so that it is not loaded again.
+/// Copies a built component into place at once: a gateway that watches the folder never sees half a file. An identical
+/// one is not replaced, so that it is not loaded again.
 pub(crate) fn place(built: &Path, target: &Path) -> Result<(), StepFailure> {
     let bytes =
         fs::read(built).map_err(|error| format!("cannot read {}: {error}", built.display()))?;

@@ -163,7 +163,7 @@ impl StepRunner {
                 if step.passed { "" } else { ": FAILED" }
             );
         }
-        println!("{} in all", seconds(self.started.elapsed()));
+        println!("{} in total", seconds(self.started.elapsed()));
     }
 
     fn run_logged(&self, name: &str, command: &mut Command, log: &Path) -> io::Result<ExitStatus> {
@@ -256,7 +256,7 @@ fn note_slow(line: &str, slow: &mut BTreeSet<String>) {
     }
 }
 
-/// Returns the processes that cargo started: cargo alone would leave the program of the tests running.
+/// Returns the processes that cargo started: ending only cargo would leave the program of the tests running.
 fn list_children(parent: u32) -> String {
     fs::read_to_string(format!("/proc/{parent}/task/{parent}/children")).unwrap_or_default()
 }

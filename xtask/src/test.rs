@@ -80,7 +80,7 @@ fn threads() -> String {
     (thread::available_parallelism().map_or(1, usize::from) + 2).to_string()
 }
 
-/// Tests the agent frameworks alone, including those that [`run`] leaves out.
+/// Tests only the agent frameworks, including those that [`run`] leaves out.
 pub(crate) fn frameworks(workshop: &XtaskContext) -> Result<(), StepFailure> {
     let steps = &workshop.steps;
     clients::prepare(workshop)?;
@@ -104,7 +104,7 @@ pub(crate) fn frameworks(workshop: &XtaskContext) -> Result<(), StepFailure> {
     result
 }
 
-/// Tests a fleet alone, with as many rounds as it takes to trust what is tried, and with nodes of an earlier program.
+/// Tests only a fleet, with as many rounds as it takes to trust the result, and with nodes of an earlier program.
 pub(crate) fn cluster(workshop: &XtaskContext) -> Result<(), StepFailure> {
     let steps = &workshop.steps;
     clients::prepare(workshop)?;
@@ -133,7 +133,7 @@ pub(crate) fn cluster(workshop: &XtaskContext) -> Result<(), StepFailure> {
     result
 }
 
-/// Runs the last stage alone.
+/// Runs only the last stage.
 pub(crate) fn instructions(workshop: &XtaskContext) -> Result<(), StepFailure> {
     workshop
         .steps

@@ -52,8 +52,8 @@ impl XtaskContext {
         Ok(workshop)
     }
 
-    /// Removes what another clone has built of the workspace into the same cache. Tests know the folder that they were built
-    /// in, and cargo does not build them again for another one. The dependencies stay.
+    /// Removes what another clone has built of the workspace into the same cache. Tests contain the folder that they were
+    /// built in, and cargo does not build them again for another one. The dependencies are kept.
     fn claim(&self) -> Result<(), StepFailure> {
         let mark = self.target.join("clone");
         let own = self.repository.display().to_string();

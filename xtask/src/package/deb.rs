@@ -8,7 +8,7 @@ use crate::{
     workshop::XtaskContext,
 };
 
-/// The service runs as a user of its own; a removed package leaves its state. An upgrade restarts a service that runs.
+/// The service runs as a separate user; removing the package keeps its state. An upgrade restarts a running service.
 const AFTER_INSTALL: &str = "#!/bin/sh
 set -e
 if [ \"$1\" = configure ] && ! getent passwd weir >/dev/null; then

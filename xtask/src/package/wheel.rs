@@ -10,7 +10,7 @@ use crate::{
     workshop::XtaskContext,
 };
 
-/// The name that `uvx` looks for starts the program beside it.
+/// The name that `uvx` looks for starts the program next to it.
 const LAUNCHER: &str = "#!/bin/sh\nexec \"$(dirname \"$(readlink -f \"$0\")\")/weir\" \"$@\"\n";
 
 /// Packs `weir_gateway-VERSION-py3-none-PLATFORM.whl` into the release's folder.

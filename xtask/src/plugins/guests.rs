@@ -13,7 +13,7 @@ use crate::{
     workshop::{XtaskContext, read, write},
 };
 
-/// The mark by which the hostile guest knows which build it is; the same bytes stand in its source.
+/// The mark by which the hostile guest knows which build it is; its source has the same bytes.
 const BUILD_MARKER: &[u8] = b"build=1       ";
 /// Other builds of it, made by changing the marker: a newer one, one whose shape has lost a column, and two whose
 /// `about` never comes back.
@@ -22,7 +22,7 @@ const WIT: &str = "plugin-sdk/wit/0.1.0";
 const WIT_TOOLS: &str = "plugin-sdk/wit/0.1.1";
 /// The interface of the bindings for C, which have summaries.
 const WIT_SUMMARIES: &str = "plugin-sdk/wit/0.1.2";
-/// Builds of the guest with tools beside the first one, by the word that makes each: see its source.
+/// Further builds of the guest with tools, by the word that makes each: see its source.
 const TOOLS_BUILDS: [&str; 5] = ["renamed", "wider", "stable", "fix", "moody"];
 
 /// Builds all guests. Cargo builds the Rust ones while the other languages' tools are fetched.
@@ -290,7 +290,7 @@ fn interface(workshop: &XtaskContext, version: &str) -> PathBuf {
     workshop.repository.join(version).join("weir-plugin.wit")
 }
 
-/// Makes an empty folder with the interface in `wit/`: the tools want it below the folder they run in.
+/// Makes an empty folder with the interface in `wit/`: the tools expect it below the folder they run in.
 fn work_folder(workshop: &XtaskContext, name: &str, version: &str) -> Result<PathBuf, StepFailure> {
     let folder = workshop.cache.join("guests").join(name);
     let _ = fs::remove_dir_all(&folder);
@@ -309,8 +309,8 @@ fn copy(from: &Path, to: &Path) -> Result<(), StepFailure> {
         .map_err(|error| format!("cannot copy {}: {error}", from.display()).into())
 }
 
-/// Makes a guest, unless the one in its place was made of the same inputs by the same recipe. Their times say nothing, since
-/// clones of other ages share the cache.
+/// Makes a guest, unless the one in its place was made from the same inputs by the same recipe. Their times are meaningless,
+/// since clones of different ages share the cache.
 fn make(
     target: &Path,
     inputs: &[PathBuf],
