@@ -1,5 +1,5 @@
-//! Measures a fleet: what a call costs a node beside a single process, how soon a change holds at all nodes, what a fail-over of the
-//! database costs, and how a node and the database grow.
+//! Measures a fleet: what a call costs a node compared with a single process, how soon a change holds at all nodes, what a
+//! fail-over of the database costs, and how a node and the database grow.
 
 mod fail_over;
 mod fleet;
@@ -50,7 +50,7 @@ struct CallCost {
     times: FigureSpread,
 }
 
-/// The time from a request of an admin to its answer, which says that all nodes have the change.
+/// The time from an admin's request to its answer, which means that all nodes have the change.
 struct ChangeTimes {
     what: &'static str,
     rounds: usize,
@@ -99,8 +99,8 @@ pub(crate) fn measure(
     })
 }
 
-/// Measures a single process and fleets of one, two and three nodes in turns: all are up and have the same core, and one of them at a
-/// time is asked.
+/// Measures a single process and fleets of one, two and three nodes in turns: all run on the same core, and one at a time is
+/// sent requests.
 fn measure_calls(
     place: &BenchPaths,
     effort: &BenchEffort,
@@ -130,7 +130,7 @@ fn measure_calls(
     let mut costs = vec![Vec::new(); asked.len()];
     for turn in 0..=turns {
         for at in 0..asked.len() {
-            // Forth and back, so that none always comes first.
+            // Back and forth, so that no server always comes first.
             let at = if turn % 2 == 0 {
                 at
             } else {
@@ -256,7 +256,7 @@ impl ClusterReport {
             "",
             "µs of processor",
             "range",
-            "beside one process, median",
+            "against one process, median",
             "range",
             "the rule",
             "within it",
@@ -390,8 +390,8 @@ fn row<const N: usize>(cells: [&str; N]) -> Vec<String> {
 const HOW: &str = "\
 `cargo xtask bench -- --only cluster --write docs/benchmarks` writes this page. Nodes are processes of one machine over one PostgreSQL; they
 share a core, and the generator and the database have the other one; each node is asked over 16 connections. Their adapter answers at once, so that what remains is the call path; a load
-balancer's own time is not in the figures. A call is measured in turns beside a process whose state is in SQLite: each figure is the processor time of all
-the nodes that were asked, by the number of calls, and the ratio is that of the same turn. A change is timed from an admin's request at one node
+balancer's own time is not in the figures. A call is measured in turns with a process whose state is in SQLite: each figure is the processor time of all
+the nodes that were asked, divided by the number of calls, and the ratio is that of the same turn. A change is timed from an admin's request at one node
 to its answer, which waits for all nodes; then each node is asked, and one that does not answer by the change ends the measurement. For the
 fail-over the primary is stopped at once and a standby promoted, while one caller at each node calls as fast as answers come. Growth is the difference of
 a node's resident memory, started from its state, and of the sizes of tables with their indexes; an agent's own share of a node is what the count of its rate

@@ -98,7 +98,7 @@ pub(crate) fn measure(
     })
 }
 
-/// Returns the processor time of the gateway in a second that open consoles take where there are no calls, in milliseconds.
+/// Returns the processor time that open consoles take of the gateway per second without calls, in milliseconds.
 fn idle_cost(browser: &mut ConsoleBrowser, process: &MeasuredProcess) -> anyhow::Result<f64> {
     let watch = || {
         let before = process.cpu();
@@ -148,7 +148,7 @@ impl ConsoleBrowser {
         (idle_url, idle_token): &(String, String),
     ) -> anyhow::Result<Self> {
         let node = place.peer("node-runtime").join("bin/node");
-        // The generator has the core before Chromium: what consoles take of it is no figure of the gateway.
+        // The generator has priority on the core over Chromium: what consoles take of that core is not a figure of the gateway.
         let mut child = Command::new("nice")
             .args(["-n", "19"])
             .arg(&node)
@@ -240,8 +240,8 @@ impl ConsoleResults {
 const HOW: &str = "\
 `cargo xtask bench -- --only console --write docs/benchmarks` writes this page. Chromium opens the console of a gateway with one
 contract over loopback, without a cache and with a processor that is throttled four times; the time ends when the pages are listed and one
-that was clicked is there. Then the gateway is asked as fast as it answers, in turns while three consoles of another, idle gateway have
+that was clicked is shown. Then the gateway is sent calls as fast as it answers, in turns while three consoles of another, idle gateway have
 been open at the overview for three seconds, and while three of its own have. Chromium, the idle gateway and the generator share a core,
 on which the generator comes first, so that Chromium takes as much from it in both turns, and the gateway has the other one: the figure
-is the gateway's own processor time, for calls and consoles together, by the number of calls.
+is the gateway's own processor time, for calls and consoles together, divided by the number of calls.
 ";

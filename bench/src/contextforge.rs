@@ -1,4 +1,4 @@
-//! ContextForge: a gateway, so the echo tool is behind it in a server of its own, on the generator's core.
+//! ContextForge: a gateway, so the echo tool is behind it in a separate server, on the generator's core.
 
 use std::process::Command;
 

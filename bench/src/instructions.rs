@@ -1,5 +1,5 @@
-//! Instructions of one request, counted by callgrind from its first byte to its answer's last: the same number again
-//! and again, whatever else the machine does.
+//! Instructions of one request, counted by callgrind from its first byte to its answer's last: always the same
+//! number, whatever else the machine does.
 
 use std::{
     collections::BTreeMap,
@@ -23,7 +23,7 @@ use crate::{
     wire::{BenchEndpoint, BenchQuestion, REFUSED},
 };
 
-/// A request may take this much more than its baseline says.
+/// A request may take this much more than its baseline.
 const MORE: f64 = 0.03;
 /// The function that serves a connection. Instructions are counted while it, or what it calls, runs; hyper's share is
 /// part of a request. In a release the first one is part of the second.
@@ -41,11 +41,12 @@ const SAMPLED: &str = "tools/call, sampled traces";
 /// The share that a call with a known token may cost more than one with a key, in a build that does not optimise the lookup.
 /// The goal of a release is 3 %.
 const MORE_BY_TOKEN: f64 = 0.08;
-/// What a call may cost more under policies that names settle, and under ten that its arguments settle, in a build that does
-/// not optimise Cedar. The goals of a release are 1 % and 25 %.
+/// The share that a call may cost more under policies decided by names, and under ten decided by its arguments, in a build
+/// that does not optimise Cedar. The goals of a release are 1 % and 25 %.
 const MORE_BY_NAMES: f64 = 0.04;
 const MORE_BY_ARGUMENTS: f64 = 0.30;
-/// What a call may cost more where one in a hundred is traced, for a collector that is gone. The goal of a release is 1 %.
+/// The share that a call may cost more if one in a hundred is traced, for a collector that is gone. The goal of a
+/// release is 1 %.
 const MORE_BY_TRACES: f64 = 0.02;
 /// An issuer with a private key that was thrown away, and the one token that it gave out, for all endpoints below
 /// [`PUBLIC_URL`]. The token expires in 2100.
@@ -133,14 +134,14 @@ pub(crate) fn check(place: &BenchPaths, file: &Path) -> anyhow::Result<()> {
     }
     if !comparable {
         println!(
-            "The baseline is of {} on {}: nothing is compared with it.",
+            "The baseline was made with {} on {}: nothing is compared with it.",
             known.rust, known.machine
         );
         return Ok(());
     }
     if !dearer.is_empty() {
         bail!(
-            "{}.\nWhere that is worth it, say why in the commit and accept it: WEIR_BLESS=1 cargo xtask instructions",
+            "{}.\nIf that is worth it, give the reason in the commit and accept it: WEIR_BLESS=1 cargo xtask instructions",
             dearer.join("; ")
         );
     }
@@ -162,7 +163,7 @@ fn policies(name: &str) -> String {
     }
 }
 
-/// Refuses a call that costs more, compared with the plain one, than `most`: neither narrow access nor a view nor a token is paid
+/// Refuses a call that costs more than `most`, compared with the plain one: neither narrow access nor a view nor a token is paid
 /// for by each call, and policies little.
 fn beside(found: &BTreeMap<String, u64>, name: &str, most: f64) -> Option<String> {
     let (plain, each) = (found[WIDE], found[name]);
@@ -191,7 +192,7 @@ fn questions() -> [(&'static str, &'static str, BenchQuestion, KeyBreadth); 9] {
 }
 
 /// Counts one request by two runs that differ by [`MANY`] requests: what a start takes is in both. They run at the same time,
-/// since other work changes no count.
+/// since other work does not change a count.
 fn count(
     place: &BenchPaths,
     path: &str,
@@ -254,7 +255,7 @@ fn run(
     bail!("nothing was counted: is there still a function of {COUNTED:?}?")
 }
 
-/// Counts a function, and what it calls, in a server that is asked so many times.
+/// Counts a function, and what it calls, in a server that gets the given number of requests.
 fn count_within(
     counted: &str,
     place: &BenchPaths,
@@ -314,7 +315,7 @@ fn rust() -> anyhow::Result<String> {
     command_output(Command::new("rustc").arg("--version"))
 }
 
-/// Returns what chooses among several forms of one function: processor, C library, and what valgrind knows about the
+/// Returns what selects one of several forms of a function: processor, C library, and what valgrind reports about the
 /// processor.
 fn machine() -> anyhow::Result<String> {
     let libc = command_output(Command::new("getconf").arg("GNU_LIBC_VERSION"))?;

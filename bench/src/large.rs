@@ -1,5 +1,5 @@
-//! Measures collections that are large: a CSV file of a million rows and one of five, beside DuckDB and MCP Toolbox with
-//! the same rows; a workbook and a REST service of a hundred thousand.
+//! Measures collections that are large: a CSV file of a million rows and one of five, against DuckDB and MCP Toolbox
+//! with the same rows; a workbook and a REST service of a hundred thousand.
 
 mod peers;
 mod rows;
@@ -242,7 +242,7 @@ fn page_of(
     table
 }
 
-/// Serves one file, and asks until its indexes are there; then measures.
+/// Serves one file, and asks until its indexes exist; then measures.
 fn sheet(place: &BenchPaths, csv: &Path, rows: usize) -> anyhow::Result<LargeSheetFigures> {
     let house = WeirInstance::empty(place, "weir")?;
     house.plugin(&place.repository.join("plugins/sheet.wasm"), "sheet")?;
@@ -285,17 +285,17 @@ fn sheet(place: &BenchPaths, csv: &Path, rows: usize) -> anyhow::Result<LargeShe
 const FILES: &str = "[connections.data]\nkind = \"files\"\npath = \"data\"\nwrite = true\n\
                      [plugins.sheet.grants]\ndata = \"write\"\n";
 
-/// Asks for the key, and returns how many seconds went by until its index was there; then asks for the others.
+/// Asks for the key, and returns how many seconds passed until its index existed; then asks for the others.
 fn import(house: &WeirInstance, door: &BenchEndpoint, rows: usize) -> anyhow::Result<f64> {
     let mut caller = LargeCaller::new(door);
     let began = Instant::now();
-    // The last row: one near the beginning is found before an index would be worth its while, and none is asked for.
+    // The last row: one near the beginning is found before an index would pay off, so none is built.
     timed(&mut caller, "get_row", json!({ "id": rows }))?;
     wait_for_indexes(house)?;
     // The last look found nothing new for as long as it took to be sure.
     let took = began.elapsed().saturating_sub(QUIET * LOOK).as_secs_f64();
     for ask in &QUESTIONS[1..] {
-        // What takes more than a plugin may is left out where it is measured.
+        // Questions that take more than a plugin may are left out where they are measured.
         let _ = timed(&mut caller, ask.tool, arguments(ask.tool, 0, rows));
     }
     wait_for_indexes(house)?;
@@ -305,7 +305,7 @@ fn import(house: &WeirInstance, door: &BenchEndpoint, rows: usize) -> anyhow::Re
 const LOOK: Duration = Duration::from_millis(20);
 const QUIET: u32 = 20;
 
-/// Waits until indexes are there and none is being built.
+/// Waits until indexes exist and none is being built.
 fn wait_for_indexes(house: &WeirInstance) -> anyhow::Result<()> {
     let (began, mut quiet) = (Instant::now(), 0);
     while quiet < QUIET {
@@ -380,7 +380,7 @@ fn passes(csv: &Path) -> anyhow::Result<f64> {
     Ok(median(times))
 }
 
-/// Measures a table in PostgreSQL, beside what the database itself says it takes.
+/// Measures a table in PostgreSQL, next to the time that the database itself reports.
 fn table(place: &BenchPaths) -> anyhow::Result<Table> {
     let database = PostgresServer::start(&place.load_core)?;
     database.sql(&format!(
@@ -428,7 +428,7 @@ fn table(place: &BenchPaths) -> anyhow::Result<Table> {
     Ok(table)
 }
 
-/// Measures a workbook: no index is made of one, it is read whole once and then kept.
+/// Measures a workbook: it is not indexed, but read whole once and then kept.
 fn workbook(place: &BenchPaths) -> anyhow::Result<Table> {
     let house = WeirInstance::empty(place, "weir")?;
     house.plugin(&place.repository.join("plugins/sheet.wasm"), "sheet")?;
@@ -465,13 +465,13 @@ fn service(place: &BenchPaths) -> anyhow::Result<Table> {
     ))?;
     house.contract("rows.json", &rows::contract("rest", &rows::rest()))?;
     let (process, door) = serve(place, &house)?;
-    // A condition that the service does not take along is judged over all pages, of which there are too many.
+    // A condition that the service does not support is evaluated over all pages, of which there are too many.
     let measured = alone(&process, &door, &QUESTIONS[..3]);
     process.stop()?;
     measured
 }
 
-/// Measures a server that has no peer: what its first call takes, and the median of each question.
+/// Measures a server that has no peer: the time of its first call, and the median of each question.
 fn alone(
     process: &MeasuredProcess,
     door: &BenchEndpoint,
@@ -602,6 +602,6 @@ const HOW: &str = "\
 `cargo xtask bench -- --only sheet --write docs/benchmarks` writes this page. Weir (one `weir serve`, with a key, limits and audit)
 and MCP Toolbox are asked over HTTP by one client, so their figures are whole requests; DuckDB is asked in its own process, with
 one thread, and has neither a protocol nor a caller to check. Each server has the same core. The rows are an id, a name, a status of
-three, and an amount; Toolbox has them in SQLite with an index on the id. The record's key and every column that was asked for
+three, and an amount; Toolbox has them in SQLite with an index on the id. The record's key and every requested column
 are indexed before the medians are taken; while an index is built, calls are answered from the file.
 ";

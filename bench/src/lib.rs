@@ -1,4 +1,4 @@
-//! Holds what the programs of this crate share: what the measured servers answer, and how they are asked.
+//! The common parts of this crate's programs: the answers of the measured servers, and the requests to them.
 
 pub mod load;
 pub mod ticket;
@@ -40,8 +40,8 @@ pub async fn serve_mcp(port: u16, server: impl ServerHandler + Clone) -> std::io
     serve(port, Router::new().nest_service("/mcp", service)).await
 }
 
-/// Listens as Weir does: an answer in several parts does not wait until the caller has confirmed the first one, which takes a
-/// caller up to 40 ms.
+/// Listens as Weir does: an answer in several parts does not wait until the caller has acknowledged the first one, which may
+/// take up to 40 ms.
 async fn listen(port: u16) -> std::io::Result<impl Listener<Io = TcpStream, Addr = SocketAddr>> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await?;
     Ok(listener.tap_io(|stream| {

@@ -36,7 +36,7 @@ impl BenchMachine {
         Self {
             date: first_line(Command::new("date").args(["-u", "+%F"])),
             processor,
-            // This process may be bound to one of them.
+            // This process may be bound to one core.
             cores: fs::read_to_string("/proc/cpuinfo")
                 .unwrap_or_default()
                 .matches("processor\t:")

@@ -38,12 +38,13 @@ use place::BenchPaths;
 use report::{BenchPart, BenchReport};
 use rows::{COMPARED, ROWS};
 
-/// Weir measured beside its peers.
+/// Weir measured against its peers.
 #[derive(Parser)]
 struct BenchArgs {
-    /// Only rows whose names begin so; several with commas. `isolation`: others beside a hostile guest; `scale`: what
+    /// Only rows whose names start with this; several with commas. `isolation`: others next to a hostile guest; `scale`: what
     /// one more agent, view, tool and key cost among very many; `sheet`: collections of up to five million rows; `console`:
-    /// when it can be used, and what three of them cost; `cluster`: nodes beside a single process, changes, a fail-over, growth
+    /// when it can be used, and what three consoles cost; `cluster`: nodes compared with a single process, changes, a
+    /// fail-over, growth
     #[arg(long, value_delimiter = ',', value_name = "ROW")]
     only: Vec<String>,
     /// The length of one round
@@ -138,7 +139,7 @@ fn main() -> anyhow::Result<()> {
     measure_parts(&mut place, &options, &effort)
 }
 
-/// Measures what has a page of its own.
+/// Measures what has its own page.
 fn measure_parts(
     place: &mut BenchPaths,
     options: &BenchArgs,

@@ -83,7 +83,7 @@ pub(crate) struct RowFigures {
     /// Parts of the row that could not be measured, and why.
     #[serde(default)]
     pub(crate) left_out: Vec<String>,
-    /// Calls answered and calls on record; for Weir alone.
+    /// Calls answered and calls on record; only for Weir.
     pub(crate) audit: Option<AuditCounts>,
     /// Why the row does not count.
     pub(crate) void: Option<String>,
@@ -299,8 +299,8 @@ impl<'a> RowBench<'a> {
         Ok((running, starts))
     }
 
-    /// Starts the server, and returns it once it has given its first good answer, with the time that took. `threads`
-    /// are those of tokio's runtime, instead of one for each of `cores`.
+    /// Starts the server, and returns it after its first good answer, with the time until then. `threads` are those
+    /// of tokio's runtime, instead of one for each of `cores`.
     fn start(
         &mut self,
         cores: &str,

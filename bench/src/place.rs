@@ -1,4 +1,4 @@
-//! Knows where things lie: the repository, the cache with the installed peers, the programs beside this one.
+//! Paths: the repository, the cache with the installed peers, the programs next to this one.
 
 use std::{
     env,
@@ -47,7 +47,7 @@ impl BenchPaths {
             // The user of a database server goes through it.
             .permissions(Permissions::from_mode(0o755))
             .tempdir()?;
-        // Whatever this process makes a folder for lies there.
+        // All folders that this process makes lie there.
         let _ = tempfile::env::override_temp_dir(scratch.path());
         let (server_core, load_core) = cores()?;
         Ok(Self {
@@ -63,7 +63,7 @@ impl BenchPaths {
         })
     }
 
-    /// Leaves the core of servers to them: this process goes to the generator's. Fails where they are one and the same.
+    /// Leaves the servers' core to them: this process moves to the generator's. Fails if both are the same core.
     pub(crate) fn keep_off_the_server_core(&self) -> anyhow::Result<()> {
         ensure!(
             self.server_core != self.load_core,
@@ -95,7 +95,7 @@ impl BenchPaths {
         self.cache.join("test-guests").join(name)
     }
 
-    /// Makes the folder for one peer's configuration and data; it is gone with this place.
+    /// Makes the folder for one peer's configuration and data; it is removed with this value.
     pub(crate) fn peer_folder(&self, name: &str) -> anyhow::Result<PathBuf> {
         let folder = self.peers.join(name);
         fs::create_dir_all(&folder)?;

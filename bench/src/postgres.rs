@@ -134,7 +134,7 @@ impl PostgresServer {
         format!("postgres://weir@127.0.0.1:{port},127.0.0.1:{other}/postgres")
     }
 
-    /// Runs a statement several times over one connection, and returns how many milliseconds each took, as psql says.
+    /// Runs a statement several times over one connection, and returns how many milliseconds each took, as reported by psql.
     pub(crate) fn times(&self, statement: &str, times: usize) -> anyhow::Result<Vec<f64>> {
         let printed = self.sql(&format!(
             "\\timing on\n{}",
@@ -184,7 +184,7 @@ impl PostgresServer {
 
 impl Drop for PostgresServer {
     fn drop(&mut self) {
-        // Fast shutdown; its folder goes with it.
+        // Fast shutdown; its folder is removed with it.
         if let Some(mut server) = self.server.take() {
             let _ = Command::new("kill")
                 .args(["-INT", &server.id().to_string()])
@@ -194,7 +194,7 @@ impl Drop for PostgresServer {
     }
 }
 
-/// Makes the folder of a server, which its user may write.
+/// Makes the folder of a server, writable by its user.
 fn make_folder() -> anyhow::Result<TempDir> {
     let folder = tempfile::Builder::new()
         .prefix("weir-bench-pg-")

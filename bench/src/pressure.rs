@@ -1,6 +1,6 @@
 //! Puts one load on a server, or on several at once: `bench-load` on the other core, with a given number of calls.
 //!
-//! A number and not a time: a run that stops at a time cuts calls off, and no audit could be compared with the count.
+//! A number and not a time: a run that stops at a given time cuts calls off, so an audit could not be compared with the count.
 
 use std::{
     io::Write,
@@ -42,7 +42,7 @@ pub(crate) struct LoadOutcome {
     pub(crate) calls: u64,
     pub(crate) seconds: f64,
     pub(crate) cpu_seconds: f64,
-    /// The processor time of the server's first process alone, if it has started others.
+    /// The processor time of only the server's first process, if it has started others.
     pub(crate) own_cpu_seconds: Option<f64>,
     pub(crate) body_bytes: u64,
     pub(crate) p50_us: f64,

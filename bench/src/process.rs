@@ -12,7 +12,7 @@ use std::{
 use anyhow::{Context, bail};
 use nix::{time::ClockId, unistd::Pid};
 
-/// The longest that a server may take to its first answer.
+/// The longest time that a server may take until its first answer.
 pub(crate) const START_MAX: Duration = Duration::from_secs(120);
 
 pub(crate) struct MeasuredProcess {
@@ -106,7 +106,7 @@ impl MeasuredProcess {
         self.tree().iter().filter_map(|id| cpu_of(*id)).sum()
     }
 
-    /// Returns the processor seconds of the process alone, where it has started others.
+    /// Returns the processor seconds of the process without those that it has started.
     pub(crate) fn own_cpu(&self) -> Option<f64> {
         if self.tree().len() > 1 {
             cpu_of(self.child.id())
@@ -120,7 +120,7 @@ impl MeasuredProcess {
         self.tree().iter().filter_map(|id| memory_of(*id)).sum()
     }
 
-    /// Returns the resident memory of the process alone, in bytes.
+    /// Returns the resident memory of the process without its children, in bytes.
     pub(crate) fn own_memory(&self) -> u64 {
         memory_of(self.child.id()).unwrap_or_default()
     }
@@ -168,8 +168,7 @@ impl Drop for MeasuredProcess {
     }
 }
 
-/// Pins a program, in a process group of its own, so that it can be stopped as a whole; it does not outlive this
-/// process.
+/// Pins a program, in its own process group, so that it can be stopped as a whole; it does not outlive this process.
 fn pinned(command: &Command, cores: &str) -> Command {
     let mut pinned = Command::new("setpriv");
     pinned

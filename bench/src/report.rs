@@ -107,7 +107,7 @@ impl BenchReport {
         }
     }
 
-    /// Writes the page and the figures, each into a file of its own.
+    /// Writes the page and the figures, each into its own file.
     pub(crate) fn write(&self, folder: &Path) -> anyhow::Result<()> {
         let put = |name: &str, text: String| {
             let path = folder.join(name);
@@ -432,7 +432,7 @@ mod tests {
                 "start to first answer, 10,000 tools"
             ]
         );
-        // No turns are no cost of 0.
+        // Without turns there is no cost, rather than a cost of 0.
         let failed = targets(|report| {
             let noop = report
                 .rows

@@ -1,4 +1,4 @@
-//! The rows of the table, in order. Losing rows stay.
+//! The rows of the table, in order. Rows in which Weir loses are kept.
 
 use std::{
     fmt,
@@ -37,7 +37,7 @@ pub(crate) enum CallMode {
     Refused,
 }
 
-/// The further measurements beside the calls themselves.
+/// The measurements besides the calls themselves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ExtraMeasurement {
     /// Memory after a million calls.
@@ -62,7 +62,7 @@ pub(crate) enum BenchServer {
     ContextForge,
     /// hyper-mcp with the typed function in Rust as a plugin of Extism.
     HyperMcp,
-    /// rmcp's client and server, one behind the other.
+    /// rmcp's client and server, one after the other.
     RmcpProxy,
     FastMcpProxy,
     McpProxy,
@@ -192,7 +192,7 @@ pub(crate) enum ComparedPart {
     Calls(&'static str),
     /// The same, one after the other.
     OneConnection(&'static str),
-    /// The server's lists, with so many tools.
+    /// The server's lists, with this many tools.
     Lists(&'static str, usize),
 }
 
@@ -304,7 +304,7 @@ impl BenchRow {
         }
     }
 
-    /// Lays out what the server serves. An error says why the row is left out.
+    /// Lays out what the server serves. The error is the reason why the row is left out.
     pub(crate) fn subject(&self, place: &BenchPaths, tools: usize) -> anyhow::Result<BenchSubject> {
         let house = match self.server {
             Weir(backend) => Some(WeirInstance::build(place, backend, tools)?),
@@ -421,7 +421,7 @@ fn interpreted(interpreter: PathBuf, script: PathBuf, words: &[&str]) -> anyhow:
     }))
 }
 
-/// Starts mcp-proxy, which has the echo tool in a child of its own.
+/// Starts mcp-proxy, which has the echo tool in a child process.
 fn mcp_proxy(place: &BenchPaths) -> anyhow::Result<Start> {
     let program = place.peer("bench-mcp-proxy").join("bin/mcp-proxy");
     present(&program)?;

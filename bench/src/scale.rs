@@ -42,7 +42,7 @@ const TOOL_BYTES_MAX: f64 = 6.0 * 1024.0;
 const KEY_BYTES_MAX: f64 = 300.0;
 /// The bound on what one more may cost among very many, as a multiple of its cost among a few.
 const TIMES_MAX: f64 = 3.0;
-/// Below it a ratio says nothing: a few cache lines more.
+/// Below it a ratio is meaningless: a few cache lines more.
 const SMALL_NS: f64 = 5_000.0;
 /// The number of operations that are timed at once.
 const AT_ONCE: usize = 10_000;
@@ -165,7 +165,7 @@ fn keys(runtime: &tokio::runtime::Runtime) -> anyhow::Result<Vec<GrowthFigure>> 
     })
 }
 
-/// Revokes keys that lie so far apart, and takes each over: the median.
+/// Revokes keys that are this far apart, and applies each revocation: the median.
 async fn change(
     state: &GatewayState,
     identities: &IdentityRegistry,
@@ -307,6 +307,6 @@ impl BenchPart for ScaleResults {
 
 const HOW: &str = "\
 `cargo xtask bench -- --only scale --write docs/benchmarks` writes this page. Agents and views are asked for in the process that
-measures, by the code that a request runs; keys are rows of a real state that are taken over as a serving process does; a tool is
-the memory of a whole `weir serve`, started from its state, with very many tools less that with ten.
+measures, by the code that a request runs; keys are rows of a real state that are taken over as a serving process does; the figure of a tool is
+the memory of a whole `weir serve`, started from its state, with very many tools, minus that with ten.
 ";

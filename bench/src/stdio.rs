@@ -68,7 +68,7 @@ impl PipeClient {
         Ok(pipes)
     }
 
-    /// Makes `calls` calls, `window` of them at once.
+    /// Makes `calls` calls, `window` at a time.
     pub(crate) fn run(
         &mut self,
         process: &MeasuredProcess,
@@ -159,7 +159,7 @@ struct PolledPipe(ChildStdout);
 
 /// The pauses between two looks at a pipe in which nothing came.
 const PAUSES: usize = 100;
-/// A server that says nothing for so long has lost calls.
+/// A server that is silent for this long has lost calls.
 const SILENCE_MAX: Duration = Duration::from_secs(60);
 
 impl PolledPipe {

@@ -63,7 +63,7 @@ pub fn contract(name: &str, adapter: &str, settings: &Value, tools: &[String]) -
     })
 }
 
-/// Returns the tool as Weir lists it, for servers whose list is measured beside Weir's.
+/// Returns the tool as Weir lists it, for servers whose list is measured against Weir's.
 pub fn listed() -> anyhow::Result<Value> {
     Ok(compiled_document(&compiled(&[TOOL.to_owned()])?)["tools"][0].take())
 }

@@ -24,7 +24,7 @@ use crate::{
 /// The server behind the gateway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WeirBackend {
-    /// An adapter that is part of the process: the call path alone.
+    /// An adapter that is part of the process: only the call path.
     Noop,
     /// The same, with traces for a collector that is gone.
     Traced(TracedShare),
@@ -89,7 +89,7 @@ pub(crate) struct WeirInstance {
 const CONTRACT_TOOLS: usize = 1_000;
 impl WeirInstance {
     /// Folders, connections, grants and the size of a page are configured: all else is as shipped. The page stays at 100
-    /// tools, so that lists of any length are compared by the same page.
+    /// tools, so that lists of any length are compared with the same page size.
     pub(crate) fn build(
         place: &BenchPaths,
         backend: WeirBackend,
@@ -162,7 +162,7 @@ impl WeirInstance {
         Ok(fs::write(self.folder.path().join("weir.toml"), text)?)
     }
 
-    /// Writes a file beside the configuration.
+    /// Writes a file next to the configuration.
     pub(crate) fn file(&self, name: &str, text: &str) -> anyhow::Result<()> {
         Ok(fs::write(self.folder.path().join(name), text)?)
     }
@@ -282,7 +282,7 @@ impl WeirInstance {
     }
 
     /// Returns how many calls are on record, and how many of them ended as `ok`, after proof that the trail is whole. Those
-    /// that came before an upstream's tool was published are left out: they were tries whether it answers yet.
+    /// from before an upstream's tool was published are left out: they only tested whether it answers yet.
     pub(crate) fn verify_audit(&self) -> anyhow::Result<(u64, u64)> {
         self.run(&["audit", "verify"])
             .context("`weir audit verify` found something")?;
@@ -342,7 +342,7 @@ impl WeirBackend {
         }
     }
 
-    /// Returns `true` if contract files say what its tools are.
+    /// Returns `true` if contract files define its tools.
     fn is_adapter(self) -> bool {
         !matches!(self, Self::Function(_) | Self::Upstream(_))
     }
@@ -373,7 +373,7 @@ impl WeirBackend {
         }
     }
 
-    /// Lays its data out in `data`, and says what the configuration has to name.
+    /// Lays its data out in `data`, and returns what the configuration has to name.
     fn configure(self, place: &BenchPaths, data: &Path) -> anyhow::Result<String> {
         let connection = match self {
             Self::Noop | Self::WasmTenant | Self::Upstream(_) => return Ok(String::new()),
@@ -425,7 +425,7 @@ impl FunctionReuse {
 /// The configuration of an upstream: its tool keeps its name, and waits for no consent.
 const UPSTREAM: &str = "prefix = \"\"\nfirst = \"publish\"\n";
 
-/// Serves the echo tool on the generator's core, and says where.
+/// Serves the echo tool on the generator's core, and returns its address.
 pub(crate) fn serve_upstream(place: &BenchPaths) -> anyhow::Result<(MeasuredProcess, String)> {
     let port = free_port()?;
     let mut server = Command::new(place.binary("bench-rmcp"));

@@ -127,7 +127,7 @@ impl BenchQuestion {
         self.judge(&answer)
     }
 
-    /// Fails if the answer is none, lacks the mark, or is an error where no refusal was asked for.
+    /// Fails if there is no valid answer, if it lacks the mark, or if it is an error where no refusal was expected.
     pub(crate) fn judge(&self, answer: &str) -> anyhow::Result<()> {
         let is_answer = answer.contains("\"result\"") && answer.contains(self.mark);
         if !is_answer || is_error(answer) != (self.mark == REFUSED) {
@@ -140,7 +140,7 @@ impl BenchQuestion {
     }
 }
 
-/// Returns `true` if a result says that it is an error. Within a text the name has no quotes of its own.
+/// Returns `true` if a result is marked as an error. Within a text the member's name has no quotes.
 fn is_error(answer: &str) -> bool {
     answer.match_indices("\"isError\"").any(|(at, name)| {
         let value = answer[at + name.len()..].trim_start().strip_prefix(':');

@@ -1,8 +1,8 @@
 //! The generator: HTTP/1.1 over kept connections, one call under way on each, every answer read to its end.
 //!
-//! The generator asks its sockets in a circle and never sleeps, unless it is started with the option that leaves its core to
-//! the server. A generator that sleeps is woken by the server at each answer, at the server's expense: 10 µs where processors
-//! are virtual, and only for servers slow enough that it had gone to sleep.
+//! The generator polls its sockets in a circle and never sleeps, unless it is started with the option that leaves its core to
+//! the server. A sleeping generator is woken by the server at each answer, at the server's expense: 10 µs on virtual
+//! processors, and only for servers slow enough that it had gone to sleep.
 //!
 //! Takes a [`GeneratorPlan`] on standard input and prints a [`GeneratorReport`].
 #![expect(clippy::print_stdout, reason = "its report")]
@@ -31,12 +31,12 @@ use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use weir_bench::load::{GeneratorPlan, GeneratorReport, quantiles};
 
-/// The pauses between two rounds over the sockets in which nothing came: the other core is the server's, maybe only
-/// half a core.
+/// The pause after a round over the sockets in which nothing came: the other core is the server's, perhaps only half
+/// a core.
 const PAUSES: usize = 100;
 /// The pause if the server needs this core too.
 const NAP: Duration = Duration::from_micros(50);
-/// A server that says nothing for so long has lost calls.
+/// A server that is silent for this long has lost calls.
 const SILENCE_MAX: Duration = Duration::from_secs(60);
 
 fn main() -> anyhow::Result<()> {
@@ -293,7 +293,7 @@ mod tests {
         let report = load.run(Instant::now()).expect("every call is answered");
         server.join().expect("the server ends");
         assert_eq!(report.calls, CALLS);
-        // Half of them became due in the first half of the stall.
+        // Half of the requests became due in the first half of the stall.
         assert!(
             report.p50_us >= STALL.as_micros() as f64 / 3.0,
             "{report:?}"

@@ -1,5 +1,5 @@
-//! Serves what another server lists, and hands each call on, by rmcp's client and server alone: no identity, limits,
-//! validation, metrics or audit.
+//! Serves what another server lists, and passes each call on, with only rmcp's client and server: no identity,
+//! limits, validation, metrics or audit.
 //!
 //! `bench-rmcp-proxy PORT URL`
 
@@ -38,7 +38,7 @@ impl ServerHandler for ProxyServer {
         mut request: CallToolRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        // What belongs to this request alone is not handed on.
+        // What belongs only to this request is not passed on.
         request.meta = None;
         self.upstream.call_tool_once(request).await.map_err(failed)
     }

@@ -1,6 +1,6 @@
 //! Serves rmcp's own server with one echo tool, as its documentation shows it: no identity, limits, metrics or audit. The tool
-//! says that it only reads, as a lookup does: a gateway need not announce its calls in the trail.
-//! With several tools it lists them as Weir does, word for word, so that both lists are the same work.
+//! is marked as read-only, as a lookup is: a gateway need not announce its calls in the trail. With several tools it lists
+//! them as Weir does, word for word, so that both lists are the same work.
 //!
 //! `bench-rmcp PORT http|stdio TOOLS`: `http` answers plain JSON without sessions (both eras), and `stdio` speaks over pipes
 //! instead.

@@ -18,7 +18,7 @@ use crate::{
     wire::{self, BenchQuestion},
 };
 
-/// The time for which calls go on before and after.
+/// The time for which calls are made before and after.
 const AROUND: Duration = Duration::from_secs(2);
 /// The longest that admins may have to wait.
 const CHANGES_MAX: Duration = Duration::from_secs(60);

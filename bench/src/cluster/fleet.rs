@@ -53,7 +53,7 @@ impl BenchNode {
 }
 
 impl BenchFleet {
-    /// Starts nodes one after the other; the first one publishes so many tools.
+    /// Starts nodes one after the other; the first one publishes the given number of tools.
     pub(super) fn start(
         place: &BenchPaths,
         url: &str,
@@ -109,7 +109,7 @@ impl BenchFleet {
             .try_for_each(|node| node.process.stop())
     }
 
-    /// Publishes a contract at one node. The answer says that all nodes have it.
+    /// Publishes a contract at one node. The answer means that all nodes have it.
     pub(super) fn publish(&self, node: usize, contract: &Value) -> anyhow::Result<()> {
         let body = json!({ "source": contract.to_string() });
         let answer = self.ask_admin(node, "POST", "/v1/contracts", Some(&body))?;
@@ -123,7 +123,7 @@ impl BenchFleet {
         text("id").zip(text("key")).context("a key has an id")
     }
 
-    /// Revokes a key at one node. The answer says that all nodes have taken it over.
+    /// Revokes a key at one node. The answer means that all nodes have applied it.
     pub(super) fn revoke(&self, node: usize, id: &str) -> anyhow::Result<()> {
         let answer = self.ask_admin(node, "DELETE", &format!("/v1/keys/{id}"), None)?;
         hold_everywhere(&answer)
@@ -159,7 +159,7 @@ impl BenchFleet {
     }
 }
 
-/// Makes a database of its own for a fleet, and returns its URL.
+/// Makes a separate database for a fleet, and returns its URL.
 pub(super) fn make_database(place: &BenchPaths, name: &str) -> anyhow::Result<String> {
     let postgres = place.postgres()?;
     postgres.sql(&format!("CREATE DATABASE {name};"))?;

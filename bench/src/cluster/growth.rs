@@ -1,4 +1,4 @@
-//! Measures what one more key, agent and tool takes of a node and of the database.
+//! Measures what one more key, agent and tool takes in a node and in the database.
 
 use std::{
     thread::sleep,
@@ -17,7 +17,7 @@ const CALLERS: usize = 400;
 /// The time after which the use of keys is in the state.
 const USES_WRITTEN: Duration = Duration::from_secs(7);
 
-/// What one more of something takes, in bytes.
+/// The size of one more of something, in bytes.
 pub(super) struct GrowthSlope {
     pub(super) what: &'static str,
     /// How many were measured.
@@ -56,7 +56,7 @@ fn measure_keys(place: &BenchPaths, count: usize) -> anyhow::Result<(GrowthSlope
     let base = settled_memory(&fleet)?;
     let size = |table: &str| size_of(place, "keys_grow", table);
     let before = size("keys")?;
-    // The triggers would count each row on a row of their own.
+    // The triggers would update a counter row for each inserted row.
     let insert = format!(
         "ALTER TABLE keys DISABLE TRIGGER USER; \
          INSERT INTO keys (id, secret_hash, agent, tenant, access, created_ms, created_by, change) \
@@ -111,7 +111,7 @@ fn measure_agents(place: &BenchPaths, count: usize) -> anyhow::Result<GrowthSlop
     })
 }
 
-/// Returns what the rate of one agent takes, in a process that counts the rates of so many.
+/// Returns the memory for the rate of one agent, in a process that counts the rates of this many.
 fn bucket_bytes(count: usize) -> anyhow::Result<f64> {
     let caller = scale::make_caller(&tokio::runtime::Runtime::new()?)?;
     let buckets = RateBuckets::new(Some((60, 3_600)));

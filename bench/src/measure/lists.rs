@@ -1,4 +1,4 @@
-//! Measures `tools/list`, and `tools/call` beside it, with few and with many tools.
+//! Measures `tools/list`, and with it `tools/call`, with few and with many tools.
 
 use serde::{Deserialize, Serialize};
 
@@ -20,8 +20,8 @@ pub(crate) struct ListFigures {
     pub(crate) start_ms: f64,
 }
 
-/// Measures one server for each size, and says why one of them could not be measured. Their calls are measured in turns,
-/// so that what the machine does meanwhile affects all of them.
+/// Measures one server for each size, and reports why one could not be measured. Their calls are measured in turns, so
+/// that what the machine does meanwhile affects all of them.
 pub(super) fn measure(
     place: &BenchPaths,
     row: &BenchRow,
@@ -55,7 +55,7 @@ pub(super) fn measure(
     (lists, left_out)
 }
 
-/// Measures a listing with so many tools, and returns the server too, to be called further.
+/// Measures a listing with the given number of tools, and also returns the server for further calls.
 fn list<'a>(
     place: &'a BenchPaths,
     row: &'a BenchRow,

@@ -1,6 +1,6 @@
 //! Measures what a second server thread costs: on the core that a server has in every row, and on both cores. There the
-//! generator has both as well and sleeps, and more than two threads want two cores. What the place alone costs is seen
-//! by two processes of one thread each, which share nothing.
+//! generator has both as well and sleeps, and more than two threads compete for two cores. Two processes of one thread
+//! each, which share nothing, show what the placement alone costs.
 
 use serde::{Deserialize, Serialize};
 
@@ -99,7 +99,7 @@ fn measure_on(
     Ok(at)
 }
 
-/// Puts one load on all of them, in equal parts.
+/// Puts one load on all servers, in equal parts.
 fn load(
     cores: ServerCores,
     servers: &mut [&mut (RowBench<'_>, RunningServer)],

@@ -10,7 +10,7 @@ use crate::{
     wire::BenchQuestion,
 };
 
-/// The cost of a request, measured beside others in the same moments: a machine's speed, which changes within minutes,
+/// The cost of a request, measured at the same moments as others: a machine's speed, which changes within minutes,
 /// then affects all of them.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct TurnFigures {
@@ -73,7 +73,7 @@ pub(crate) fn in_turns(
     ended.collect()
 }
 
-/// Returns what each server's question takes, turn by turn.
+/// Returns the outcome of each server's question, turn by turn.
 pub(super) fn turns(
     up: &mut [TurnTarget<'_>],
     effort: &BenchEffort,

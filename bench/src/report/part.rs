@@ -1,4 +1,4 @@
-//! A part of the benchmark that has a page of its own in `docs/benchmarks`.
+//! A part of the benchmark that has its own page in `docs/benchmarks`.
 
 use std::{fs, path::Path};
 

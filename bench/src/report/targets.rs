@@ -45,7 +45,7 @@ struct RatioTarget {
 enum TargetFigure {
     /// It is the median of the turns, or of their ratios.
     Turns(f64),
-    /// A figure of one row, which is compared with no other.
+    /// A figure of one row, which is not compared with another.
     Row(f64),
 }
 
@@ -63,7 +63,7 @@ impl TargetFigure {
     }
 }
 
-/// Returns a line for each target, also for those that were not measured; none if nothing was.
+/// Returns a line for each target, even if it was not measured; none if nothing was measured.
 pub(super) fn table(rows: &[RowFigures], turns: &[Vec<TurnFigures>]) -> Table {
     let head = ["target", "must", "aim", "found", "from", "met"]
         .map(str::to_owned)
@@ -200,7 +200,7 @@ impl MeasuredRows<'_> {
         by_turns(&self.turns(other)?.cpu_us, &self.turns(one)?.cpu_us)
     }
 
-    /// Returns the median latency of one call after the other, by that of another server.
+    /// Returns the median latency of successive calls, divided by that of another server.
     fn latency_times(&self, name: &'static str, other: &'static str) -> Option<TargetFigure> {
         let p50_us = |name| Some(&self.turns(ComparedPart::OneConnection(name))?.p50_us);
         by_turns(p50_us(name)?, p50_us(other)?).map(TargetFigure::Turns)
