@@ -35,7 +35,7 @@ test("an auditor's console asks for no events and no lists, and shows the trail"
   expect(readablePlaces().map(({ href }) => href)).toEqual(["/audit"]);
 });
 
-test("a viewer's console asks for all of them", async () => {
+test("a viewer's console asks for all lists", async () => {
   await serve("viewer");
   useLiveEvents();
   expect(asked).toEqual(["/v1/session", "/v1/events?calls=false"]);
@@ -43,7 +43,7 @@ test("a viewer's console asks for all of them", async () => {
   expect(readablePlaces().length).toBeGreaterThan(8);
 });
 
-test("one who approves writes beside another role sees the pages of both", async () => {
+test("someone who approves writes in addition to another role sees the pages of both", async () => {
   const read = () => readablePlaces().map(({ href }) => href);
   await serve("auditor", true);
   expect(read()).toEqual(["/approvals", "/audit"]);

@@ -17,7 +17,7 @@ test("the figures of an event are added to those before, and what is too old is 
   expect([since_start.served_tools, calls]).toEqual([4, 7]);
 });
 
-test("a stream that says nothing for ten seconds has ended", async () => {
+test("a stream that is silent for ten seconds has ended", async () => {
   vi.useFakeTimers();
   try {
     const silent = expect(inTime(new Promise<string>(() => {}))).rejects.toThrow("no event");

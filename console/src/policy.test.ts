@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { decisionWords, passedPolicies, recordedDecision } from "./policy";
 
-test("the decision of a record is read, and anything else is none", () => {
+test("the decision of a record is read, and nothing else is a decision", () => {
   expect(recordedDecision({ decision: "audited", policies: ["little"] })).toEqual({ decision: "audited", policies: ["little"] });
   expect(recordedDecision({ decision: "denied" })).toEqual({ decision: "denied", policies: [] });
   for (const other of [undefined, null, "denied", [], { decision: "allowed" }]) expect(recordedDecision(other)).toBeNull();

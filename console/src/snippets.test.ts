@@ -11,7 +11,7 @@ test("clients get the public address, or one that reaches the listener", () => {
   expect(mcpAddress(http("0.0.0.0:1", "https://tools.example.org/"))).toBe("https://tools.example.org/mcp");
 });
 
-test("a key is in every snippet, and in none without one", () => {
+test("every snippet has the key, and none has one without a key", () => {
   for (const { text } of snippets("http://x/mcp", "weir_a_b")) expect(text).toContain("Bearer weir_a_b");
   for (const { text } of snippets("http://x/mcp", null)) expect(text).not.toContain("Bearer");
 });
@@ -26,7 +26,7 @@ test("Claude Desktop starts a bridge, which is sent the key by a variable", () =
   expect(desktop("http://10.0.0.1:8484/mcp", null)).toEqual({ command: "npx", args: ["-y", "mcp-remote", "http://10.0.0.1:8484/mcp", "--allow-http"] });
 });
 
-test("each snippet says where it goes and what to do then", () => {
+test("each snippet states where it goes and what to do then", () => {
   for (const { place, after } of snippets("http://x/mcp", null)) expect([place, after].every((text) => text.endsWith("."))).toBe(true);
 });
 

@@ -40,6 +40,6 @@ test("a source that is typed is described once, when it has settled", async () =
   expect(previews.map(({ settings }) => settings)).toEqual([{ path: "tick" }]);
   observer.setOptions(typed("ticke"));
   await vi.advanceTimersByTimeAsync(SETTLE_MS);
-  // What is no longer looked at is not described to the end.
+  // A description that is no longer needed is aborted.
   expect(previews.map(({ signal }) => signal.aborted)).toEqual([true, false]);
 });

@@ -32,12 +32,12 @@ test("a source that is not there is a refusal, and no empty answer", async () =>
   await expect(sources.checkConnection("gone")).rejects.toThrow(problem.detail);
 });
 
-test("the name of a connection stays one part of the address", async () => {
+test("the name of a connection remains one part of the address", async () => {
   answer = () => Response.json({ ok: true, ms: 1 });
   await sources.checkConnection("a/b");
   expect(asked[0]?.url).toBe("http://weir.test/v1/connections/a%2Fb/check");
 });
 
-test("the address of a file keeps its folders and nothing else as they are", () => {
+test("only the folders in the address of a file are kept as they are", () => {
   expect(sources.fileAddress("data", "2026/late & new?.csv")).toBe("/v1/files/data/2026/late%20%26%20new%3F.csv");
 });

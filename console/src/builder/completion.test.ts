@@ -73,7 +73,7 @@ test("a text of several lines has no keys, and what follows it does", () => {
   expect(options("tools:\n  - tool: >\n      some words\n    |")).toEqual(["verb", "fields"]);
 });
 
-test("a key replaces what was typed of it, and says what it means", () => {
+test("a key replaces the typed part of it, and explains its meaning", () => {
   const found = suggestAt(schema, "contract: a\ntoo", 15);
   expect(found?.from).toBe(12);
   const write = suggestAt(schema, "collections:\n  a:\n    w", 23)?.options.find(({ label }) => label === "write");

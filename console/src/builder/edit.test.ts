@@ -30,7 +30,7 @@ tools:
 const FIELDS = ["tools", 0, "fields"];
 
 const lines = (text: string) => text.split("\n");
-/** The lines of one text that the other does not have. */
+/** The lines of one text that the other one lacks. */
 const without = (text: string, other: string) => lines(text).filter((line) => !lines(other).includes(line));
 
 test("a field that is moved takes its comments with it, and no other line changes", () => {
@@ -55,7 +55,7 @@ test("a value is written in its place", () => {
   expect(described).toContain("    description: |-\n      One.\n      Two.\n    fields:");
 });
 
-test("keys and fields are removed alone", () => {
+test("only the named keys and fields are removed", () => {
   const optional = changeText(DESK, { kind: "remove", at: [...FIELDS, 0, "required"] });
   expect(without(optional, DESK)).toEqual(["      - { name: subject,  type: text }   # one line"]);
   const untyped = changeText(DESK, { kind: "remove", at: [...FIELDS, 1, "type"] });
@@ -79,7 +79,7 @@ test("fields and tools are added as the documentation writes them", () => {
   expect(source).toContain('collections:\n  t:\n    adapter: sheet\n    settings: { connection: data, path: "a b.csv" }\n    write: true\n');
 });
 
-test("JSON stays JSON", () => {
+test("JSON remains JSON", () => {
   const json = '{\n  "tool": "t",\n  "fields": [\n    { "name": "a", "type": "text" },\n    { "name": "b", "type": "number" }\n  ]\n}\n';
   const moved = changeText(json, { kind: "move", at: ["fields"], from: 0, to: 1 });
   expect(JSON.parse(moved).fields.map((field: { name: string }) => field.name)).toEqual(["b", "a"]);
@@ -97,7 +97,7 @@ test("texts that YAML would read as something else keep their meaning", () => {
   }
 });
 
-/** A small generator, so that a failure comes back. */
+/** A small generator from a seed, so that a failure is reproducible. */
 function numbers(seed: number) {
   let state = seed;
   return (below: number) => {
@@ -130,7 +130,7 @@ test("whatever is changed, in whatever order, no comment is lost but those of wh
   }
 });
 
-test("what is no YAML is not edited", () => {
+test("a text that is not YAML is not edited", () => {
   expect(() => changeText("a: [", { kind: "set", at: ["b"], value: 1 })).toThrow(UneditableText);
 });
 

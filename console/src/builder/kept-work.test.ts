@@ -13,7 +13,7 @@ beforeEach(() => {
   });
 });
 
-test("work is kept for its admin and its contract alone", () => {
+test("work is kept only for its admin and its contract", () => {
   new WorkKeeper("ann", "desk").keep("a: 2\n", BASE);
   expect(new WorkKeeper("ann", "desk").read()).toEqual({ text: "a: 2\n", base: BASE });
   expect(new WorkKeeper("bob", "desk").read()).toBeNull();
@@ -45,7 +45,7 @@ test("work that was submitted or undone is kept no longer", () => {
   expect(kept.size).toBe(0);
 });
 
-test("what another program keeps, and a browser that keeps nothing, are no work", () => {
+test("neither another program's data nor a browser without storage yields work", () => {
   for (const text of ["{", "1", '{"text":"a"}', '{"text":"a","base":{"text":"b"}}']) {
     vi.stubGlobal("localStorage", { getItem: () => text });
     expect(new WorkKeeper("ann", "desk").read()).toBeNull();

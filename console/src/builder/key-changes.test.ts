@@ -30,12 +30,12 @@ settings:
 const make = (text: string, changes: Change[]) => changes.reduce(changeText, text);
 const at = (place: Place) => valueAt(readText(FORM).value, place) as Json;
 const lines = (text: string) => text.split("\n");
-/** The lines that were taken out and those that came. */
+/** The lines that were removed and those that were added. */
 function difference(changed: string) {
   return [lines(FORM).filter((line) => !lines(changed).includes(line)), lines(changed).filter((line) => !lines(FORM).includes(line))];
 }
 
-test("a title or a value that is typed changes the line of its choice alone", () => {
+test("a typed title or value changes only the line of its choice", () => {
   const title = (index: number, text: string) => difference(make(FORM, setChoiceTitle(["choices", index], at(["choices", index]), text)));
   const value = (index: number, text: string) => difference(make(FORM, setChoiceValue(["choices", index], at(["choices", index]), text)));
   expect(title(0, "A")).toEqual([["  - a   # plain"], ["  - { value: a, title: A }   # plain"]]);
@@ -48,7 +48,7 @@ test("a title or a value that is typed changes the line of its choice alone", ()
   expect(value(1, "bb")).toEqual([["  - value: b   # what is sent"], ["  - value: bb   # what is sent"]]);
 });
 
-test("an item that is a block is replaced alone", () => {
+test("replacing a block item changes nothing else", () => {
   const changed = changeText(FORM, { kind: "set", at: ["choices", 1], value: "b" });
   expect(difference(changed)).toEqual([["  - value: b   # what is sent", "    title: B"], ["  - b"]]);
   const last = changeText("a:\n  - b: 1\n    c: 2", { kind: "set", at: ["a", 0], value: { b: 1, c: { d: 2 } } });
@@ -64,13 +64,13 @@ test("a name that is added or taken out leaves the others with their comments", 
   expect(removeName(["order"], ["a", "b", "a"], "a").map((change) => change.at)).toEqual([["order", 2], ["order", 0]]);
 });
 
-test("the comment of a name in brackets goes with it alone", () => {
+test("only the comment of a name in brackets is removed with it", () => {
   const text = "order: [\n  a,   # the first\n  b,   # the second\n  c   # the third\n]\n";
   expect(make(text, removeName(["order"], ["a", "b", "c"], "c"))).toBe("order: [\n  a,   # the first\n  b,   # the second\n]\n");
   expect(make(text, removeName(["order"], ["a", "b", "c"], "b"))).toBe("order: [\n  a,   # the first\n  c   # the third\n]\n");
 });
 
-test("JSON that is typed changes the members that differ alone", () => {
+test("typed JSON changes only the members that differ", () => {
   const settings = at(["settings"]) as { [name: string]: Json };
   const typed = (next: { [name: string]: Json }) => difference(make(FORM, changesBetween(["settings"], settings, next)));
   expect(typed({ ...settings, path: "b" })).toEqual([["  path: a.csv"], ["  path: b"]]);

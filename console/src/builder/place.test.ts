@@ -31,7 +31,7 @@ test("a problem belongs to the deepest part that its place is in", () => {
   expect(partOf("/tools/0/fields/1/fields/0/name")).toBe("member /tools/0/fields/1/fields/0");
 });
 
-test("a form alone, and a list of them, have their tools elsewhere", () => {
+test("a single form and a list of forms have their tools in different places", () => {
   const form: Json = { tool: "t", fields: [{ name: "a", type: "text" }] };
   expect(toolPlaces(form)).toEqual([[]]);
   expect(partOf("/fields/0/type", form)).toBe("field /fields/0");
@@ -49,7 +49,7 @@ test("problems that no key shows are those of the part itself", () => {
   expect(own).toEqual(["/tools/0/fields/1", "/tools/0/fields/1/odd"]);
 });
 
-test("what is selected stays selected when fields move", () => {
+test("what is selected remains selected when fields move", () => {
   const list = ["tools", 0, "fields"];
   expect(placeAfterMove([...list, 2, "of"], list, 2, 0)).toEqual([...list, 0, "of"]);
   expect(placeAfterMove([...list, 1], list, 0, 2)).toEqual([...list, 0]);

@@ -6,7 +6,7 @@ test("records are a table with a next page, and none is a table too", () => {
   expect(readAnswer(true, '{"records": [], "next": null}')).toEqual({ kind: "table", table: { columns: [], rows: [] }, next: null, facts: [] });
 });
 
-test("what could not be compared, how many there are and whether there is more is read beside the records", () => {
+test("counts of skipped and all records, and whether there is more, are read along with the records", () => {
   const answer = readAnswer(true, '{"records": [{"a": 1}], "next": null, "skipped": 2, "total": 9007199254740993, "more": true}');
   const facts = answer.kind === "table" ? answer.facts : [];
   expect(facts.map(([name, value]) => [name, wordsOf(value)])).toEqual([

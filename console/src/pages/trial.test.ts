@@ -24,7 +24,7 @@ test("faults have the gateway's words, and only values are suggested", () => {
   expect(faults.get("/n")?.text).toBe("is out of range (minimum: 1)");
 });
 
-test("the result of an error is no table", () => {
+test("the result of an error is not a table", () => {
   expect(resultTable({ code: "x", errors: [] })).toBeNull();
 });
 

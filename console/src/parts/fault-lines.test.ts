@@ -25,7 +25,7 @@ test("what is missing is at the line of what it is missing in", () => {
   expect(lineOf("")).toBeUndefined();
 });
 
-test("JSON and what is no YAML have lines too", () => {
+test("JSON and texts that are not YAML have lines too", () => {
   expect(lineOf("/tools/1/verb", '{\n"tools": [\n{"verb": 1},\n{"verb": 2}]}')).toBe(4);
   expect(lineOf("", "a: [1", "YAML: unexpected end at line 1, column 6")).toBe(1);
 });

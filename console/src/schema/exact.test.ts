@@ -15,6 +15,6 @@ test("a large integer that is typed is sent as an integer", () => {
   expect(JSON.stringify({ id: typedNumber("9007199254740993") })).toBe('{"id":9007199254740993}');
 });
 
-test("what is no JSON is an error", () => {
+test("a text that is not JSON is an error", () => {
   expect(() => parseExact("{")).toThrow(SyntaxError);
 });

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { schemaLines } from "./lines";
 
-test("the lines are the JSON, and say what they are of", () => {
+test("the lines are the JSON, and name their pointers", () => {
   const schema = { type: "object", properties: { "a/b": { type: "string", enum: ["x", "y"] }, c: { anyOf: [{ type: "number" }, { type: "null" }] } }, required: [] };
   const lines = schemaLines(schema);
   expect(JSON.parse(lines.map(({ text }) => text).join("\n"))).toEqual(schema);

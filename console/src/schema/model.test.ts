@@ -26,7 +26,7 @@ test("alternatives of constants are one choice", () => {
   });
 });
 
-test("several real alternatives stay a union", () => {
+test("several real alternatives remain a union", () => {
   expect(fieldModel({ anyOf: [{ type: "string" }, { type: "object", properties: {} }, { type: "null" }] }, {})).toMatchObject({
     kind: "union",
     isNullable: true,
@@ -38,7 +38,7 @@ test("an object whose alternatives only require more is a record", () => {
   expect(kind({ type: "object", properties: { a: { type: "string" } }, anyOf: [{ required: ["a"] }] })).toBe("record");
 });
 
-test("references are followed, and what stands beside them holds", () => {
+test("references are followed, and the keywords next to them apply", () => {
   const root: JsonSchema = { $defs: { "a/b": { type: "string", format: "date", title: "Day" } } };
   expect(resolve({ $ref: "#/$defs/a~1b", title: "When" }, root)).toEqual({ type: "string", format: "date", title: "When" });
   expect(kind({ $ref: "#/$defs/a~1b" }, root)).toBe("date");

@@ -12,7 +12,7 @@ test.each([
   expect(receiptFault(text)).toBeUndefined();
 });
 
-test("what is cut off is no receipt", () => {
+test("a receipt that is cut off is not a receipt", () => {
   expect(findReceipts(receipt(1).slice(0, -1))).toEqual([]);
   expect(receiptFault(receipt(1).slice(0, -1))).toContain("no whole receipt");
   expect(receiptFault(" ")).toBeUndefined();

@@ -17,6 +17,6 @@ test("texts of tools, arguments, prompts and the contract are words for a model"
   expect(isModelText(item("tool-icons-changed", "t", "cosmetic"))).toBe(false);
 });
 
-test("the digest of all definitions is no change of its own", () => {
+test("the digest of all definitions is not a separate change", () => {
   expect(shownItems([item("definitions-changed", "", "cosmetic"), item("tool-added", "t", "compatible")])).toHaveLength(1);
 });

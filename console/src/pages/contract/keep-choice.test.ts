@@ -11,7 +11,7 @@ test("a version is kept with its last day, and by the shim that was pasted", () 
   expect(readKeep({ ...kept, shim: ' {"tools": {}} ' }, found)).toEqual({ body: { keep: true, shim: { tools: {} } } });
 });
 
-test("what is no shim has a fault, and a plugin's version needs one", () => {
+test("a text that is not a shim has a fault, and a plugin's version needs a shim", () => {
   for (const shim of ["{", "[]", "7", "null"]) expect(readKeep({ ...kept, shim }, found), shim).toMatchObject({ fault: expect.stringMatching(/^is /) });
   const none = { ...found, shim: null, missing: "'echo' /properties/a: it is gone" };
   expect(readKeep(kept, none)).toEqual({ body: { keep: true } });

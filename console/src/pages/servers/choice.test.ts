@@ -42,7 +42,7 @@ test("one block writes the choice and adds the server", () => {
   expect(parse(overlayStart("every"))).toEqual({ contract: "every", upstream: "every", take: ["*"], leave: [] });
 });
 
-test("what is ticked again is no longer left out", () => {
+test("a tool that is ticked again is no longer left out", () => {
   const left = tickItem(tickItem(EVERYTHING, "greet", false), "echo", false);
   expect(left.left).toEqual(["greet", "echo"]);
   expect(tickItem(left, "greet", true).left).toEqual(["echo"]);

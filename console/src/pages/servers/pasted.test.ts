@@ -31,7 +31,7 @@ test.each([
   ["{", "begins like JSON"],
   ["[1]", "no configuration"],
   ['{"mcpServers": {"a": {}}}', "No entry"],
-  ["https://", "no whole URL"],
+  ["https://", "not a complete URL"],
   ["ftp://a.example", "http or https"],
   ["npx 'a", "not closed"],
 ])("%s is refused with a reason", (text, reason) => {
