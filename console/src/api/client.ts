@@ -19,7 +19,7 @@ api.use({
 
 type Exchange<T> = Promise<{ data?: T; error?: unknown; response: Response }>;
 
-/** Returns the body of an answer and the answer. Throws a `ProblemError` for any other than a success. */
+/** Returns the body of an answer and the answer. Throws a `ProblemError` for any status other than a success. */
 export async function exchange<T>(call: Exchange<T>): Promise<{ data: T; response: Response }> {
   const { data, error, response } = await call.catch(() => unreachable());
   if (!response.ok) throw new ProblemError(toProblem(error, response.status, response.statusText));

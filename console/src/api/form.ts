@@ -1,4 +1,4 @@
-// What a contract may say, as the gateway's readers accept it.
+// What a contract may contain, as the gateway's parser accepts it.
 import { useQuery } from "@tanstack/react-query";
 import { api, unwrap } from "./client";
 import type { JsonSchema } from "./shapes";

@@ -21,7 +21,7 @@ export class ProblemError extends Error {
     super(problem.detail || problem.title);
   }
 
-  /** What was looked at is no longer what is there. */
+  /** What was shown is no longer the current state. */
   get isMoved(): boolean {
     return this.problem.status === 409 || this.problem.status === 412;
   }
@@ -37,7 +37,7 @@ export function toProblem(body: unknown, status: number, statusText: string): Pr
   };
 }
 
-/** What a status of HTTP says to a person. */
+/** The meaning of an HTTP status for a person. */
 const TITLES: Record<number, string> = {
   400: "The gateway cannot read this",
   401: "You are not signed in",
@@ -61,7 +61,7 @@ export async function readProblem(response: Response): Promise<Problem> {
   try {
     body = JSON.parse(text);
   } catch {
-    // Whatever stands between may answer in words of its own.
+    // A proxy in between may answer with its own text.
   }
   return toProblem(body, response.status, response.statusText);
 }

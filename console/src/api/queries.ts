@@ -8,10 +8,10 @@ import { ProblemError, readProblem, unreachable, type Fault } from "./problem";
 import type { CatalogueTool, ContractDocument, ContractDetail, ContractPreview, DiffReport, DraftView, ToolDocument } from "./shapes";
 
 export const LIST_MS = 5_000;
-/** Where events say when to read a list again, this is for what no event tells. */
+/** Where events report when to read a list again, this is for changes without events. */
 const FOLLOWED_MS = 60_000;
 
-/** The interval of lists that events tell of. */
+/** The interval of lists whose changes events report. */
 export const followedInterval = () => (isFollowing() ? FOLLOWED_MS : LIST_MS);
 
 type ListInterval = number | typeof followedInterval;
@@ -39,7 +39,7 @@ export const useVersion = (name: string, version: string) =>
     staleTime: Infinity,
   });
 
-/** The versions beside the live ones, and the agents that are pinned to one. */
+/** The versions kept alongside the live ones, and the agents that are pinned to one. */
 export const useServedVersions = () =>
   useQuery({ queryKey: ["served-versions"], queryFn: () => unwrap(api.GET("/v1/versions")), refetchInterval: LIST_MS });
 
@@ -98,7 +98,7 @@ export const useDraft = (id: string) =>
     enabled: id !== "",
   });
 
-/** A preview whose problems have their lines. */
+/** A preview with the lines of its problems. */
 export type PreviewedContract = Omit<ContractPreview, "problems"> & { problems: Fault[] };
 
 export const usePreview = (source: string, enabled: boolean) =>
@@ -111,7 +111,7 @@ export const usePreview = (source: string, enabled: boolean) =>
     },
     enabled,
     retry: false,
-    // Of each text that was typed there is one.
+    // There is one for each text that was typed.
     gcTime: 0,
     placeholderData: (before) => before,
   });
@@ -123,7 +123,7 @@ export function documentOf(detail: Pick<ContractDetail, "document">): ContractDo
   return detail.document as ContractDocument | null;
 }
 
-/** All tools that are served, or those that one agent sees. */
+/** All served tools, or those that one agent sees. */
 export function useTools(agent = "") {
   const query = useQuery({
     queryKey: ["tools", agent],
@@ -160,7 +160,7 @@ export const useNodes = () => useQuery({ queryKey: ["nodes"], queryFn: () => unw
 export const useUpstreams = (refetchInterval: ListInterval = LIST_MS) =>
   useQuery({ queryKey: ["upstreams"], queryFn: () => unwrap(api.GET("/v1/upstreams")), refetchInterval });
 
-/** The accounts of callers at a server, which operators alone may read. */
+/** The accounts of callers at a server, which only operators may read. */
 export const useAccounts = (server: string) =>
   useQuery({
     queryKey: ["accounts", server],
@@ -194,7 +194,7 @@ export async function readSamples(): Promise<Sample[]> {
   return parseMetrics(await response.text());
 }
 
-/** The effective configuration, as far as pages name its keys. */
+/** The effective configuration, limited to the keys that pages name. */
 export interface Configuration {
   http: { listen: string; public_url: string | null };
   identity: { required: boolean; issuers?: { issuer: string }[] };

@@ -1,6 +1,6 @@
 // What is typed is sent when no key came for a while.
 
-/** The time without a key after which what was typed is sent. */
+/** The time without a keystroke after which the typed text is sent. */
 export const SETTLE_MS = 150;
 
 /** Resolves after a time; rejects where the signal ends the wait. */

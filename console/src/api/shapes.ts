@@ -123,6 +123,6 @@ export interface AuditRecord extends WrittenRecord {
   receipt: string;
 }
 
-/** The record of a receipt is what the receipt proves, where it is there. */
+/** The record that the receipt proves, if it was found. */
 export type ReceiptCheck = Omit<Schemas["ReceiptCheck"], "record"> & { record?: WrittenRecord | null };
 export type AuditReport = Omit<Schemas["TrailReport"], "receipts"> & { receipts: ReceiptCheck[] };

@@ -14,16 +14,16 @@ const ROWS_SHOWN = 10;
 /** The most rows that the gateway shows at once. */
 export const ROWS_MAX = 20;
 
-/** What a collection calls its source in its settings. */
+/** The name of a collection's source in its settings. */
 export const sourceSetting = (adapter: string) => (adapter === "sql" ? "table" : "path");
 
 export const useConnections = () =>
   useQuery({ queryKey: ["connections"], queryFn: () => unwrap(api.GET("/v1/connections")), refetchInterval: LIST_MS });
 
-/** Asks the other end of a connection whether it answers. */
+/** Checks whether the other end of a connection answers. */
 export const checkConnection = (name: string) => unwrap(api.POST("/v1/connections/{name}/check", { params: { path: { name } } }));
 
-/** The tables or files behind a connection whose names have a part, a page at a time. A web service lists none. */
+/** The tables or files behind a connection whose names contain a text, a page at a time. A web service lists none. */
 export function useSources(connection: ConnectionView | undefined, text: string) {
   const name = connection?.name ?? "";
   const isListed = connection !== undefined && connection.kind !== "http" && connection.refused == null;
@@ -56,18 +56,18 @@ export const useRows = (connection: string, source: string) =>
     retry: false,
   });
 
-/** The address of a file of a connection. Its folders stay folders. */
+/** The address of a file of a connection. Its folders are kept as folders. */
 export const fileAddress = (connection: string, path: string) =>
   `/v1/files/${[connection, ...path.split("/")].map(encodeURIComponent).join("/")}`;
 
-/** Puts a file into a connection, in the place of the one of that name. */
+/** Puts a file into a connection, replacing the one with that name. */
 export const uploadFile = (connection: string, file: File, progress: (part: number) => void) =>
   putFile(fileAddress(connection, file.name), file, "application/octet-stream", progress);
 
-/** A contract to begin with, and what it leaves out or guesses. */
+/** A contract as a starting point, and what it leaves out or guesses. */
 export const draftSource = (connection: string, source: string) => unwrap(api.POST("/v1/sources/draft", { body: { connection, source } }));
 
-/** The columns of a collection of a contract's text: a preview of a list over it has them in its result. */
+/** The columns of a collection in a contract's text: a preview of a list over it has them in its result. */
 export const useColumns = (entry: Json | undefined) => useQuery(columnsQuery(entry));
 
 /** A source that is typed is described when it has settled: the gateway opens it each time. */

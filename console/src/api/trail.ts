@@ -1,4 +1,4 @@
-// The audit trail: records, single ones with those beside them in their chain, and whether all of it is whole.
+// The audit trail: records, single ones with their neighbours in the chain, and whether the whole trail is intact.
 import { useQuery } from "@tanstack/react-query";
 import { total } from "../metrics";
 import { currentToken, mayDo } from "../session";
@@ -37,7 +37,7 @@ export const useAudit = (filter: AuditFilter, follow: boolean) =>
 /** The place of a record in the order of all, for the records before it. */
 export const placeOfRecord = ({ time, receipt }: AuditRecord) => `${time},${receipt}`;
 
-/** Records that name a hash are few: itself, the next of its chain, and what states the ends of other chains. */
+/** Few records name a hash: the record itself, the next in its chain, and those that state the ends of other chains. */
 const NAMING_MAX = 100;
 
 /** One record, with those before and after it in its chain. `since` is its time, where it is known. */
@@ -49,7 +49,7 @@ export const useRecord = (hash: string, since?: string) =>
       const record = naming.find((one) => one.hash === hash);
       if (!record) return null;
       const after = naming.find((one) => one.prev === hash) ?? null;
-      // The one before it names its own hash, and the records of its chain are beside each other mostly: few are read.
+      // The previous record contains its own hash, and records of one chain are mostly adjacent: few are read.
       const earlier = record.seq > 1 ? await readRecords({ text: record.prev, before: placeOfRecord(record), limit: 5 }) : [];
       return { record, before: earlier.find((one) => one.hash === record.prev) ?? null, after };
     },
@@ -74,7 +74,7 @@ export async function proveRecord({ receipt }: AuditRecord): Promise<Blob> {
   return new Blob([JSON.stringify(proof)], { type: "application/json" });
 }
 
-/** All records that fit, as JSON lines; the number of a page, and how it goes on, do not bound it. */
+/** All matching records, as JSON lines; the limit and the position of a page do not apply. */
 export async function exportRecords({ limit: _limit, before: _before, ...filter }: AuditFilter): Promise<Blob> {
   const wanted = Object.entries(filter);
   const query = new URLSearchParams(wanted.filter((entry): entry is [string, string] => entry[1] !== undefined));
@@ -88,7 +88,7 @@ export async function exportRecords({ limit: _limit, before: _before, ...filter 
 export const verifyTrail = async (receipts: string[]) =>
   (await unwrap(api.POST("/v1/audit/verify", { body: { receipts } }))) as unknown as AuditReport;
 
-/** Whether records cannot be written now. An auditor has no figures, and where scrapers need a token does not know. */
+/** Whether records cannot be written now. An auditor has no figures, and cannot tell where scrapers need a token. */
 export const useTrailFailure = () =>
   useQuery({
     queryKey: ["trail-failure"],

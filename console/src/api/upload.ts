@@ -2,7 +2,7 @@
 import { currentToken } from "../session";
 import { ProblemError, toProblem } from "./problem";
 
-/** Puts a file at an address. `progress` hears of the part that was sent, from 0 to 1; `fetch` says nothing of that. */
+/** Puts a file at an address. `progress` gets the part that was sent, from 0 to 1, which `fetch` does not report. */
 export function putFile(address: string, file: Blob, type: string, progress: (part: number) => void): Promise<void> {
   return new Promise((resolve, reject) => {
     const request = new XMLHttpRequest();

@@ -9,7 +9,7 @@ interface ColumnPlace {
   column: string;
 }
 
-/** Returns the column behind the key of a field of a tool; null where it has none that can be read. */
+/** Returns the column behind the key of a tool's field; null if there is none that can be read. */
 export function columnAt(root: Json | undefined, at: Place): ColumnPlace | null {
   const field = valueAt(root, at.slice(0, -1));
   const toolAt = at.slice(0, at.indexOf("fields"));

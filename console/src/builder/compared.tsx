@@ -1,4 +1,4 @@
-// What the gate would say of the text, against what is served.
+// The gate's report on the text, compared with what is served.
 import type { PreviewedContract } from "../api/queries";
 import type { DiffReport, Finding } from "../api/shapes";
 import { FaultList, Loaded } from "../parts/states";
@@ -16,7 +16,7 @@ interface PreviewQuery {
 interface ComparedProps {
   query: PreviewQuery;
   isBehind: boolean;
-  /** The text that is served, empty where nothing of it is, and the one of the builder. */
+  /** The served text, empty if nothing is served, and the builder's text. */
   served: string;
   text: string;
 }

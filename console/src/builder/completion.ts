@@ -5,7 +5,7 @@ import { spotAt, type PathPart, type TextSpot } from "./text-path";
 
 export interface Suggestion {
   label: string;
-  /** What is written in its place. */
+  /** What is inserted in its place. */
   text: string;
   /** Its type, in a few words. */
   detail: string;
@@ -31,7 +31,7 @@ function armsOf(schema: JsonSchema, root: JsonSchema): JsonSchema[] {
 const propertyOf = (arm: JsonSchema, name: string): JsonSchema[] => [propertiesOf(arm)[name]].filter((schema) => schema !== undefined);
 const propertiesOf = (arm: JsonSchema) => (isSchema(arm.properties) ? arm.properties : {}) as Record<string, JsonSchema>;
 
-/** Leaves those that may have the keys, and the words, that are there already. Where none may, all are left. */
+/** Keeps the alternatives that allow the keys and words already present. If none does, all are kept. */
 function fittingArms(arms: JsonSchema[], siblings: Map<string, string>): JsonSchema[] {
   const fits = (arm: JsonSchema) =>
     [...siblings].every(([key, value]) => {

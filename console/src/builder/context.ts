@@ -8,7 +8,7 @@ import type { Change, Place } from "./edit";
 import type { Part } from "./place";
 
 export interface BuilderState {
-  /** The value of the text; of the last text that was YAML where it is none now. */
+  /** The value of the text; while the text is not YAML, that of the last one that was. */
   root: Json | undefined;
   form: FormView;
   /** The problems that the gateway finds. */
@@ -19,7 +19,7 @@ export interface BuilderState {
   columns: SourceColumn[];
   /** Selects the part that a place is in. */
   selectPointer: (pointer: string) => void;
-  /** Puts another text in the place of all. `notes` say what to know of it. */
+  /** Replaces the whole text. `notes` are remarks about the new one. */
   replaceText: (text: string, notes: string[]) => void;
   select: (at: Place, options?: { focus?: boolean }) => void;
   /** Makes changes that are undone together. Those of the same label that follow quickly are undone together too. */

@@ -1,4 +1,4 @@
-// Changes to the text of a contract. Only what changes is written anew: comments, order and the author's spacing stay.
+// Changes to the text of a contract. Only what changes is rewritten: comments, order and the author's spacing are kept.
 import { isMap, isScalar, isSeq, parseDocument, type Document, type Node, type Pair, type YAMLMap, type YAMLSeq } from "yaml";
 import type { Json } from "../api/shapes";
 import { lineBreakOf, withLineBreaks } from "./line-breaks";
@@ -13,7 +13,7 @@ export type Change =
   | { kind: "insert"; at: Place; index: number; value: Json }
   | { kind: "move"; at: Place; from: number; to: number };
 
-/** The text is no YAML, or says what it says by an anchor. */
+/** The text is not YAML, or uses an anchor for this value. */
 export class UneditableText extends Error {}
 
 /** Returns the text with the change made. */
@@ -31,13 +31,13 @@ export function changeText(text: string, change: Change): string {
 
 interface ReadText {
   document: Document;
-  /** The value; undefined where the text is no YAML, or has an alias that cannot be replaced. */
+  /** The value; undefined where the text is not YAML, or has an alias that cannot be replaced. */
   value: Json | undefined;
   /** The value as JSON. */
   meaning: string | undefined;
 }
 
-/** The texts that were read last. A text that was just made is the next one to be changed, and large ones take a while. */
+/** The texts that were read last. A text that was just produced is the next one to be changed, and large ones take a while to read. */
 const lastRead = new Map<string, ReadText>();
 const LAST_MAX = 3;
 
@@ -57,7 +57,7 @@ const UNREADABLE = { value: undefined, meaning: undefined };
 /** The uses of anchors that the gateway allows in a text. */
 const ALIASES_MAX = 1_000;
 
-/** An alias may have no anchor, be inside what it names, or stand for too much: then there is no value. */
+/** An alias may have no anchor, be inside what it names, or expand to too much: then there is no value. */
 function readValue(document: Document): Omit<ReadText, "document"> {
   try {
     const value = (document.toJS({ maxAliasCount: ALIASES_MAX }) ?? {}) as Json;
@@ -133,7 +133,7 @@ type Ranged = Node & { range: [number, number, number] };
 
 const isRanged = (node: unknown): node is Ranged => typeof node === "object" && node !== null && Array.isArray((node as Node).range);
 
-/** Returns null where the text is written in a way that this does not know. */
+/** Returns null where the text is written in an unsupported way. */
 function splice(text: string, document: Document, change: Change): string | null {
   const source = new SourceText(text);
   if (change.kind === "set" || change.kind === "remove") {
@@ -161,7 +161,7 @@ function nodeAt(document: Document, at: Place): Node | null {
   return (at.length === 0 ? document.contents : (document.getIn(at, true) as Node | undefined)) ?? null;
 }
 
-/** The text with what its lines tell. */
+/** The text with what its lines reveal. */
 class SourceText {
   readonly isJson: boolean;
   readonly lineBreak: string;
@@ -204,14 +204,14 @@ class SourceText {
     return this.isJson ? "json" : isFlow ? "flow" : "block";
   }
 
-  /** Replaces a part. A line that is added after the last one is parted from it. */
+  /** Replaces a part. A line that is added after the last one is separated from it. */
   replace(from: number, to: number, by: string): string {
     const before = this.text.slice(0, from);
     const parted = from === this.text.length && before !== "" && !before.endsWith("\n") && by.endsWith("\n") ? "\n" : "";
     return before + withLineBreaks(parted + by, this.lineBreak) + this.text.slice(to);
   }
 
-  /** The end of a node without the line break that may be its last character. */
+  /** The end of a node without a trailing line break. */
   contentEnd(node: Ranged): number {
     const [from, end] = node.range;
     const lineBreak = /\r?\n$/.exec(this.text.slice(from, end));
@@ -292,7 +292,7 @@ function removeMember(source: SourceText, map: YAMLMap, name: string): string | 
   }
   const line = source.lineStart(start);
   if (source.text.slice(line, start).trim() === "") return source.replace(line, source.lineEnd(endOf(pair)), "");
-  // It follows the dash of its list: the next one takes its place.
+  // It follows the dash of its list: the next key takes its place.
   if (!after || source.text.slice(endOf(pair), after.key.range[0]).includes("#")) return null;
   return source.replace(start, after.key.range[0], "");
 }

@@ -111,7 +111,7 @@ function rowsOf(fields: Json[]): Omit<FieldRow, "faults">[] {
   });
 }
 
-/** The palette: the columns that no field goes to yet, then every type. */
+/** The palette: the columns without a field, then every type. */
 export function AddField({ list, label = "Add a field" }: { list: Place; label?: string }) {
   const { root, form, columns, select, change } = useBuilder();
   const found = valueAt(root, list);

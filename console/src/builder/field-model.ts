@@ -8,7 +8,7 @@ import type { PartKind } from "./place";
 
 type Members = { [name: string]: Json };
 
-/** The type of field that people mostly want for a column. */
+/** The type of field that people usually want for a column. */
 const USUAL: Record<string, string> = {
   string: "text", integer: "number", number: "number", decimal: "number", boolean: "checkbox", date: "date", datetime: "datetime", record: "record", list: "list", json: "json",
 };
@@ -21,7 +21,7 @@ export function fieldName(column: string): string {
   return plain.slice(0, 64) || "field";
 }
 
-/** `name`, or `name_2`, …: one that no other field has. */
+/** `name`, or `name_2`, …: a name that no other field has. */
 export function freeName(name: string, fields: Json[]): string {
   const taken = new Set(fields.map((field) => (isRecord(field) ? field.name : "")));
   for (let number = 1; ; number += 1) {
@@ -57,7 +57,7 @@ export function newField(form: FormView, type: string, fields: Json[], name = "f
   return { name: freeName(name, fields), type, ...ownValues(typeNamed(form, type)) };
 }
 
-/** A field for a column: what is sent has the column's name where it can. */
+/** A field for a column: the argument has the column's name where possible. */
 export function fieldOfColumn(form: FormView, column: SourceColumn, fields: Json[]): Members {
   const name = freeName(fieldName(column.name), fields);
   const type = USUAL[column.type] ?? "json";
@@ -65,7 +65,7 @@ export function fieldOfColumn(form: FormView, column: SourceColumn, fields: Json
   return { name, type, ...ownValues(typeNamed(form, type)), ...elsewhere };
 }
 
-/** The columns that no field goes to. */
+/** The columns without a field. */
 export function freeColumns(columns: SourceColumn[], fields: Json[]): SourceColumn[] {
   const used = new Set(fields.flatMap((field) => (isRecord(field) && !("param" in field) ? [field.column ?? field.name] : [])));
   return columns.filter((column) => !used.has(column.name));
@@ -77,7 +77,7 @@ export function agreeingTypes(form: FormView, column: SourceColumn | undefined):
   return { agreeing: form.types.filter(agrees), others: form.types.filter((type) => !agrees(type)) };
 }
 
-/** Changes that make a field one of another type: keys that only the old type has go, and those the new one needs come. */
+/** Changes that give a field another type: keys that only the old type has are removed, and those the new one needs are added. */
 export function changeType(form: FormView, at: Place, field: Members, type: string): Change[] {
   const own = (name: Json | undefined) => (typeNamed(form, name)?.keys ?? []).map((key) => key.name);
   const kept = own(type);
@@ -118,7 +118,7 @@ const VERBS_OF_KEY: Record<string, string[]> = {
   order: ["list"], group_by: ["summarize"], measures: ["summarize"], operation: ["call"], resource: ["lookup"], match: ["lookup", "list", "count", "summarize"], param: ["call", "lookup", "list"],
 };
 
-/** The keys of an inspector: those that most parts have, and the others. */
+/** The keys of an inspector: those that most parts have, and the rest. */
 export interface ShownKeys {
   first: FormKey[];
   more: FormKey[];

@@ -8,13 +8,13 @@ export interface TextHistory {
   last: { label: string; ms: number };
 }
 
-/** Changes of the same thing that follow each other as quickly are undone together. */
+/** Changes of the same thing within this time are undone together. */
 const TOGETHER_MS = 1_200;
 const PAST_MAX = 200;
 
 export const startHistory = (text: string): TextHistory => ({ past: [], text, future: [], last: { label: "", ms: 0 } });
 
-/** `label` says what is changed: keys typed in one field are one change. */
+/** `label` names what is changed: keys typed in one field are one change. */
 export function pushText(history: TextHistory, text: string, label: string, ms: number): TextHistory {
   if (text === history.text) return history;
   const { last } = history;

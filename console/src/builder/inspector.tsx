@@ -31,14 +31,14 @@ export function Inspector({ focusCount }: { focusCount: number }) {
   if (!isRecord(found)) {
     return (
       <section className="card stack inspector" aria-label="Inspector" id="inspector" ref={box}>
-        <p className="soft">Choose a part of the contract to see what it may say.</p>
+        <p className="soft">Choose a part of the contract to see what it may contain.</p>
       </section>
     );
   }
   const { first, more } = keysOf(form, part.kind, found, verb);
   const keys = [...first, ...more].map((key) => key.name);
   const isEmpty = part.kind === "contract" && toolPlaces(root).length === 0;
-  // That there is no tool yet is no fault of someone who begins.
+  // A missing tool is not a fault while someone is only beginning.
   const own = faultsOfPart(faults, part.at, keys, root).filter(({ place }) => !isEmpty || (place !== "" && place !== "/tools"));
   const isMoreNeeded = more.some(({ name }) => name in found);
   return (
@@ -186,7 +186,7 @@ function KeyOfPart({ formKey, part, value }: { formKey: FormKey; part: Part; val
   return <KeyEditor formKey={formKey} at={[...at, formKey.name]} value={value[formKey.name]} />;
 }
 
-/** What a list holds. Its own keys are in an inspector of their own. */
+/** What a list holds. Its own keys are in a separate inspector. */
 function ElementKey({ at }: { at: Place }) {
   const { root, form, change, select } = useBuilder();
   const found = valueAt(root, at);

@@ -33,7 +33,7 @@ export class WorkKeeper {
     }
   }
 
-  /** Keeps a text while it differs from its base. What another tab keeps is not removed. */
+  /** Stores a text while it differs from its base. What another tab stored is not removed. */
   keep(text: string, base: WorkBase) {
     try {
       if (text !== base.text) {
@@ -43,7 +43,7 @@ export class WorkKeeper {
         localStorage.removeItem(this.#key);
       }
     } catch {
-      // The browser keeps nothing, or has no room: the work goes on in the page.
+      // The browser stores nothing, or has no room: the work continues in the page.
     }
   }
 }

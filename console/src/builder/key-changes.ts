@@ -1,4 +1,4 @@
-// What to change in a text so that a key has another value, and all that stays is left as it is written.
+// What to change in a text so that a key has another value, leaving all unchanged parts as they are written.
 import type { Json } from "../api/shapes";
 import { isRecord } from "../schema/exact";
 import type { Change, Place } from "./edit";
@@ -36,18 +36,18 @@ function listChanges(at: Place, before: Json[], after: Json[]): Change[] {
   return [...changed, ...added, ...removed.reverse()];
 }
 
-/** Returns the changes that take all of a name out of a list. */
+/** Returns the changes that remove every occurrence of a name from a list. */
 export function removeName(at: Place, list: Json[], name: string): Change[] {
   const places = list.flatMap((item, index) => (String(item) === name ? [index] : []));
   return places.reverse().map((index) => ({ kind: "remove", at: [...at, index] }));
 }
 
-/** Returns the change of what agents send for a choice. */
+/** Returns the change of the value that agents send for a choice. */
 export function setChoiceValue(at: Place, choice: Json, value: string): Change[] {
   return [{ kind: "set", at: isRecord(choice) ? [...at, "value"] : at, value }];
 }
 
-/** Returns the change of what people see of a choice. One that had a title stays a record without it. */
+/** Returns the change of the title that people see for a choice. A choice that had a title remains a record without it. */
 export function setChoiceTitle(at: Place, choice: Json, title: string): Change[] {
   if (!isRecord(choice)) return title === "" ? [] : [{ kind: "set", at, value: { value: choice, title } }];
   if (title !== "") return [{ kind: "set", at: [...at, "title"], value: title }];

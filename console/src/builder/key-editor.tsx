@@ -1,4 +1,4 @@
-// One key of a part, by what it holds.
+// One key of a part, with an editor for its type.
 import { useLayoutEffect, useRef, useState, type ReactNode } from "react";
 import type { FormKey } from "../api/form";
 import { asProblem } from "../api/problem";
@@ -24,7 +24,7 @@ interface KeyProps {
 interface EditorProps extends KeyProps {
   label: ReactNode;
   fault: ReactNode;
-  /** `undefined` takes the key out. */
+  /** `undefined` removes the key. */
   set: (value: Json | undefined) => void;
 }
 
@@ -94,14 +94,14 @@ function ValueEditor(props: EditorProps): ReactNode {
   }
 }
 
-/** A word that the text has and no list knows is offered too, so that it is seen. */
+/** A word of the text that is in no list is offered too, so that it is seen. */
 function wordOptions(formKey: FormKey, value: Json | undefined): { value: string; text: string }[] {
   const known = formKey.words ?? [];
   const words = typeof value === "string" && value !== "" && !known.includes(value) ? [value, ...known] : known;
   return words.map((word) => ({ value: word, text: WORDS[word] ?? word }));
 }
 
-/** Words that a person reads otherwise than the text has them. */
+/** Words that are shown to a person in another form than in the text. */
 const WORDS: Record<string, string> = { "contains-ci": "contains, any case" };
 
 function TextKey({ formKey, at, value, set, label, fault }: EditorProps) {
@@ -150,13 +150,13 @@ function FlagKey({ formKey, value, set, fault }: EditorProps) {
   );
 }
 
-/** A flag whose absence is a third answer. */
+/** A flag whose absence is a third state. */
 function FlagChoice({ formKey, value, set, label, fault }: EditorProps) {
   const word = typeof value === "boolean" ? String(value) : "";
   return <ChoiceField label={label} help={formKey.help} fault={fault} value={word} none="not set" options={["true", "false"]} onChange={(next) => set(next === "" ? undefined : next === "true")} />;
 }
 
-/** What is typed stays as it is while it means the value. */
+/** The typed text is kept while it means the value. */
 function NumberKey({ formKey, value, set, label, fault }: EditorProps) {
   const text = value === undefined ? "" : isNumber(value) ? JSON.stringify(value) : String(value);
   const [typed, setTyped] = useState(text);
@@ -172,7 +172,7 @@ function NumberKey({ formKey, value, set, label, fault }: EditorProps) {
   );
 }
 
-/** Names in their order, each with a button that takes it out. Enter or leaving the box adds what is typed. */
+/** Names in their order, each with a button that removes it. Enter or leaving the box adds the typed name. */
 function NamesKey({ formKey, at, value, set, label, fault }: EditorProps) {
   const { columns, change } = useBuilder();
   const [typed, setTyped] = useState("");
@@ -186,7 +186,7 @@ function NamesKey({ formKey, at, value, set, label, fault }: EditorProps) {
     else if (!names.includes(name)) change([{ kind: "insert", at, index: list.length, value: name }], pointerOf(at));
   };
   const remove = (name: string) => {
-    // A key that holds nothing else may be the last one of its part.
+    // If the list holds nothing else, the key is removed, which may be the last one of its part.
     if (names.every((other) => other === name)) set(undefined);
     else change(removeName(at, list, name), pointerOf(at));
   };
@@ -233,7 +233,7 @@ function NamesKey({ formKey, at, value, set, label, fault }: EditorProps) {
   );
 }
 
-/** A value of any type: what is no JSON is a text. */
+/** A value of any type: what is not JSON is a text. */
 function AnyKey({ formKey, value, set, label, fault }: EditorProps) {
   const text = value === undefined ? "" : typeof value === "string" ? (isJson(value) ? JSON.stringify(value) : value) : JSON.stringify(value);
   const [typed, setTyped] = useState(text);
@@ -263,7 +263,7 @@ function typedValue(text: string): Json | undefined {
   return isJson(text) ? parseExact(text) : text;
 }
 
-/** Lists and objects as JSON. What is no JSON yet changes nothing. */
+/** Lists and objects as JSON. Text that is not JSON yet changes nothing. */
 function JsonKey({ formKey, at, value, set, label, fault }: EditorProps) {
   const { change: changeParts } = useBuilder();
   const text = value === undefined ? "" : JSON.stringify(value, null, 1).replace(/\n\s*/g, " ");
@@ -297,7 +297,7 @@ function InnerPart({ formKey, at, value }: EditorProps) {
   );
 }
 
-/** A key of a part that is there only while one of its keys is. */
+/** A key of a part that exists only while one of its keys does. */
 function InnerKey({ outer, formKey, inner }: { outer: Place; formKey: FormKey; inner: { [name: string]: Json } }) {
   const { change, faults } = useBuilder();
   const at = [...outer, formKey.name];

@@ -1,4 +1,4 @@
-// What the text becomes: the tool that an agent sees, the form that people see, the text, and what the gate would say.
+// What the text becomes: the tool that an agent sees, the form that people see, the text, and the gate's report.
 import { lazy, Suspense, useEffect, useRef, useState, type ReactNode } from "react";
 import { Tab, TabList, TabPanel, Tabs } from "react-aria-components";
 import { useFormSchema } from "../api/form";
@@ -70,7 +70,7 @@ function Previewed({ query, children }: { query: PreviewQuery; children: (previe
   return mayDo("editor") ? <Loaded query={query}>{children}</Loaded> : <p className="soft">A preview needs the role editor.</p>;
 }
 
-/** The tool of the preview that is selected, or the first one. */
+/** The selected tool of the preview, or the first one. */
 function useSelectedTool(preview: PreviewedContract): ToolDocument | undefined {
   const { root, part } = useBuilder();
   const tools = (preview.document as ContractDocument | null)?.tools ?? [];
@@ -126,7 +126,7 @@ function AgentSees({ preview }: { preview: PreviewedContract }) {
   );
 }
 
-/** Scrolls the pane that scrolls by itself, and never the page. */
+/** Scrolls the pane with its own scroll bar, never the page. */
 function showWithin(element: HTMLElement) {
   const pane = element.closest<HTMLElement>(".live");
   if (!pane || getComputedStyle(pane).overflowY === "visible") return;
@@ -136,7 +136,7 @@ function showWithin(element: HTMLElement) {
 
 const isMarked = (line: string, pointer: string | null) => pointer !== null && (line === pointer || line.startsWith(`${pointer}/`));
 
-/** Where the selected field is in the schema: a member of a record is a property in it, the item of a list its items. */
+/** The place of the selected field in the schema: a member of a record is a property in it, the item of a list its `items`. */
 function useSchemaPointer(): string | null {
   const { root, part } = useBuilder();
   const tool = toolOf(part, root);

@@ -40,7 +40,7 @@ function useInspectorShown(pointer: string) {
   }, [pointer, isNarrow]);
 }
 
-/** `isLoose` leaves the part out of the list of faults that others show. */
+/** A button that selects a part, with the number of its faults. */
 function PartLink({ at, text, note }: { at: Place; text: string; note?: string }) {
   const { part, faults, select } = useBuilder();
   const isCurrent = pointerOf(part.at) === pointerOf(at);

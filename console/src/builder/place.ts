@@ -28,7 +28,7 @@ export function placeOf(pointer: string, root: Json | undefined): Place {
   return at;
 }
 
-/** Returns where the tools of a text are. A form alone is the tool itself. */
+/** Returns where the tools of a text are. A single form is the tool itself. */
 export function toolPlaces(root: Json | undefined): Place[] {
   if (Array.isArray(root)) return root.map((_, index) => [index]);
   if (!isRecord(root)) return [];
@@ -76,7 +76,7 @@ export function faultsOfPart(faults: Fault[], at: Place, keys: string[], root: J
   });
 }
 
-/** Returns the place where one is after an item was moved, which others made room for. */
+/** Returns a place's new position after an item was moved and the others made room for it. */
 export function placeAfterMove(at: Place, list: Place, from: number, to: number): Place {
   if (!list.every((part, index) => part === at[index]) || typeof at[list.length] !== "number") return at;
   const index = at[list.length] as number;

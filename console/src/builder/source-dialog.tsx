@@ -48,7 +48,7 @@ export function SourceDialog({ onClose }: { onClose: () => void }) {
 
 function SourceForm({ connections, onClose }: { connections: ConnectionView[]; onClose: () => void }) {
   const { root, change, select, replaceText } = useBuilder();
-  // A draft takes the place of the whole text, so it is offered where there is nothing yet.
+  // A draft replaces the whole text, so it is offered only while there is nothing yet.
   const isEmpty = isRecord(root) && (!Array.isArray(root.tools) || root.tools.length === 0);
   const [isDrafting, setDrafting] = useState(false);
   const [connectionName, setConnection] = useState(connections[0]?.name ?? "");

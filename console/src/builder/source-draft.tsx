@@ -8,7 +8,7 @@ import { ProblemNote } from "../parts/states";
 import { mayDo } from "../session";
 import { useBuilder } from "./context";
 
-/** `isUntouched`: there is no work that the draft would take the place of. */
+/** `isUntouched`: there is no work that the draft would replace. */
 export function SourceDraft({ isUntouched }: { isUntouched: boolean }) {
   const [connection] = useAddressValue("connection");
   const [source] = useAddressValue("source");
@@ -31,7 +31,7 @@ export function SourceDraft({ isUntouched }: { isUntouched: boolean }) {
   };
   useEffect(() => {
     if (isUntouched) take();
-    // The text that the draft replaces is no reason to take it again.
+    // A change of the text that the draft replaces is not a reason to take the draft again.
   }, [data]);
   if (!isWanted) return null;
   if (!mayDo("editor")) return <p className="note warn">A draft of {source} needs the role editor.</p>;

@@ -3,13 +3,13 @@
 export type PathPart = string | number;
 
 export interface TextSpot {
-  /** The mapping, list or value that holds the spot. */
+  /** The mapping, list or value that contains the position. */
   path: PathPart[];
   /** Whether a key or a value is written there; of an item of a list it may be either. */
   kind: "key" | "value" | "item";
   /** The key of the value. */
   key: string | null;
-  /** What is written of it up to the position, and where that begins. */
+  /** The part of it before the position, and where that begins. */
   partial: string;
   from: number;
   /** Keys of the same mapping with their plain values, as far as the text has them. */
@@ -33,13 +33,13 @@ const unquoted = (text: string) => text.trim().replace(/^(["'])(.*)\1$/, "$2");
 const withoutComment = (text: string) => text.replace(/(^|\s)#.*$/, "").trim();
 const makeFrame = (kind: Frame["kind"], indent: number): Frame => ({ kind, indent, key: "", index: 0, values: new Map() });
 
-/** Reads the lines before a position, and keeps what they are in. */
+/** Reads the lines before a position, and tracks what encloses them. */
 class LineReader {
   frames: Frame[] = [];
   /** The column of the key whose value is a text of several lines. */
   scalarIndent: number | null = null;
   quote = "";
-  /** What was written since the last bracket, comma or colon, and where it begins. */
+  /** The text since the last bracket, comma or colon, and where it begins. */
   token = { text: "", from: 0 };
 
   get isInBrackets() {

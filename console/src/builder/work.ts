@@ -18,11 +18,11 @@ export interface TextWork {
   change: (changes: Change[], label?: string) => void;
   undo: () => void;
   redo: () => void;
-  /** Gives up the work and begins with another text. */
+  /** Discards the work and begins with another text. */
   restart: (base: WorkBase) => void;
 }
 
-/** `begun` is what there is to begin with, where nothing was kept. */
+/** `begun` is the starting text, if none was kept. */
 export function useWork(name: string, begun: WorkBase): TextWork {
   const [keeper] = useState(() => new WorkKeeper(currentAdmin(), name));
   const [kept] = useState(() => keeper.read());
@@ -31,7 +31,7 @@ export function useWork(name: string, begun: WorkBase): TextWork {
   const [refusal, setRefusal] = useState("");
   const { text } = history;
   useEffect(() => keeper.keep(text, base), [keeper, text, base]);
-  // Several changes of one event follow each other before the page is drawn.
+  // One event may make several changes before the page is drawn.
   const latest = useRef(history);
   latest.current = history;
   const go = useCallback((next: TextHistory) => {
@@ -60,5 +60,5 @@ export function useWork(name: string, begun: WorkBase): TextWork {
   return { text, base, setBase, isChanged: text !== base.text, refusal, history, setText, change, undo, redo, restart };
 }
 
-/** Returns the value of a text; undefined where it is no YAML. */
+/** Returns the value of a text; undefined if it is not YAML. */
 export const valueOfText = (text: string): Json | undefined => readText(text).value;

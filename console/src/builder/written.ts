@@ -6,9 +6,9 @@ import { isRecord } from "../schema/exact";
 /** `flow` is inside `{}` or `[]`, `block` is anywhere else in YAML. */
 export type Notation = "json" | "flow" | "block";
 
-/** A map of more characters gets a line for each member. */
+/** A longer map gets a line for each member. */
 const LINE_MAX = 100;
-/** Parts that are written in one line, however long. */
+/** Parts that are written in one line, whatever their length. */
 const FLOW_PARTS = ["settings", "limits", "audit", "fields", "choices", "of"];
 
 /** Texts that the gateway reads as numbers without quotes, and YAML 1.2 does not. */
@@ -62,7 +62,7 @@ function writeMembers(value: { [name: string]: Json }, column: number): string {
 const isShort = (value: { [name: string]: Json }) =>
   writeFlow(value, "flow").length <= LINE_MAX && !Object.values(value).some((member) => isRecord(member));
 
-/** A text of several lines, which keeps them. */
+/** A text of several lines, which keeps its line breaks. */
 function writeLines(text: string, indent: string): string {
   const trimmed = text.replace(/\n+$/, "");
   if (text.length - trimmed.length > 1 || /^[ \t]|[^\S\n]+\n|\r/.test(text)) return JSON.stringify(text);

@@ -15,7 +15,7 @@ export function readAnswer(isOk: boolean, text: string): FormAnswer {
   if (!isRecord(found)) return { kind: "facts", status: "", facts: [["result", found]] };
   const next = typeof found.next === "string" ? found.next : null;
   if (Array.isArray(found.records)) {
-    // What could not be compared, whether there is more, and how many there are in all.
+    // What could not be compared, whether there is more, and how many there are in total.
     const facts = Object.entries(found).filter(([name]) => name !== "records" && name !== "next");
     return { kind: "table", table: tableOf(findRecords(found) ?? []), next, facts };
   }
@@ -29,7 +29,7 @@ function readRefusal(problem: { [name: string]: Json }): FormAnswer {
   return { kind: "refused", message: errors.length > 0 ? "Some values are missing or not allowed." : detail, faults: faultsIn(errors, detail) };
 }
 
-/** What is read of a value in a cell of its own. */
+/** The text of a value in a cell of its own. */
 export function wordsOf(value: Json): string {
   if (value === null) return "";
   if (typeof value === "boolean") return value ? "Yes" : "No";

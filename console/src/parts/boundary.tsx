@@ -2,7 +2,7 @@ import { Component, type ReactNode } from "react";
 import { Action } from "./action";
 import { ProblemNote } from "./states";
 
-/** Keeps the navigation where a page fails, such as one whose files a newer program no longer has. */
+/** Keeps the navigation if a page fails, such as one whose files a newer program no longer has. */
 export class PageBoundary extends Component<{ children: ReactNode }, { error: unknown }> {
   override state = { error: null as unknown };
 

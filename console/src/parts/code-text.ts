@@ -1,4 +1,4 @@
-// Sentences of the gateway, in which what is typed stands between backticks.
+// Sentences of the gateway, in which code is between backticks.
 
 /** A part of a sentence: words, or something to type. */
 export interface TextPart {
@@ -6,7 +6,7 @@ export interface TextPart {
   isCode: boolean;
 }
 
-/** Cuts a sentence at its backticks. One without its second is an ordinary character. */
+/** Splits a sentence at its backticks. An unpaired one is an ordinary character. */
 export function cutCode(sentence: string): TextPart[] {
   const parts: TextPart[] = [];
   let from = 0;

@@ -20,16 +20,16 @@ interface EditorProps {
   label: string;
   /** The part that is selected elsewhere, as a JSON Pointer: its lines are marked and shown. */
   place?: string;
-  /** Whether it undoes by itself. Where the page does, its keys go on to the page. */
+  /** Whether it has its own undo. If the page has it, its keys are passed on to the page. */
   hasHistory?: boolean;
-  /** What the text may say, which is offered while it is typed. */
+  /** What the text may contain, which is offered while it is typed. */
   schema?: JsonSchema;
 }
 
 /** Marks a change that comes from outside the editor. */
 const fromOutside = Annotation.define<boolean>();
 
-/** Lines with a look of their own, which an effect sets. */
+/** Highlighted lines, which an effect sets. */
 function markedLines(name: string) {
   const set = StateEffect.define<number[]>();
   const look = Decoration.line({ class: name });
@@ -53,7 +53,7 @@ function markedLines(name: string) {
 const faultLines = markedLines("cm-fault");
 const placeLines = markedLines("cm-place");
 
-/** The part that differs: cursors elsewhere stay where they are. */
+/** The part that differs: cursors elsewhere are not moved. */
 function differingPart(before: string, after: string) {
   const most = Math.min(before.length, after.length);
   let from = 0;
@@ -124,7 +124,7 @@ const colours = syntaxHighlighting(
   ]),
 );
 
-/** It is drawn under a shadow root: there its styles are style sheets of their own, which the content security policy
+/** It is drawn under a shadow root: there its styles are separate style sheets, which the content security policy
  * allows; in the page they would be style elements, which it refuses. */
 export default function Editor({ text, onChange, faults, label, place = "", hasHistory = true, schema }: EditorProps) {
   const host = useRef<HTMLDivElement>(null);

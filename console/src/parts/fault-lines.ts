@@ -4,7 +4,7 @@ import type { Fault } from "../api/problem";
 
 type SyntaxNode = ReturnType<typeof yamlLanguage.parser.parse>["topNode"];
 
-/** Returns the faults with the lines of their places. A place that is not in the text has the line of what it would be in. */
+/** Returns the faults with the lines of their places. A place that is not in the text has the line of the part that would contain it. */
 export function placeFaults(faults: Fault[], text: string): Fault[] {
   if (faults.length === 0) return faults;
   const root = yamlLanguage.parser.parse(text).topNode.getChild("Document")?.lastChild ?? null;
@@ -35,7 +35,7 @@ function lineOfPlace(root: SyntaxNode | null, text: string, { place, message }: 
     value = found.lastChild;
   }
   if (at !== undefined) return text.slice(0, at).split("\n").length;
-  // What is no YAML has no places, and the reader says where it stopped.
+  // A text that is not YAML has no places, and the parser reports where it stopped.
   const stopped = /\bline (\d+)/.exec(message)?.[1];
   return stopped ? Number(stopped) : undefined;
 }

@@ -78,7 +78,7 @@ interface ChoiceProps {
   value: string;
   onChange: (value: string) => void;
   options: (string | { value: string; text: string })[];
-  /** The text of no choice, where there may be none. */
+  /** The text for no choice, if that is allowed. */
   none?: string;
   help?: ReactNode;
   fault?: ReactNode;

@@ -4,7 +4,7 @@ import { hostedSnippets, mcpAddress, snippets } from "../snippets";
 import { CodeBlock } from "./words";
 import { ChoiceField } from "./fields";
 
-/** How a client is connected, with a key where one is known. */
+/** How a client is connected, with a key if one is known. */
 export function Snippets({ configuration, contract, apiKey = null }: { configuration: Configuration; contract?: string; apiKey?: string | null }) {
   const address = mcpAddress(configuration, contract);
   const issuers = configuration.identity.issuers?.map(({ issuer }) => issuer) ?? [];

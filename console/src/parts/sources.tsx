@@ -24,7 +24,7 @@ export function FirstRows({ rows }: { rows: SourceRows }) {
   );
 }
 
-/** A file goes into a connection, in the place of the one of the same name. */
+/** A file is put into a connection, replacing the one of the same name. */
 export function ConnectionUpload({ connection, onPut }: { connection: string; onPut: (name: string) => void }) {
   const client = useQueryClient();
   return (

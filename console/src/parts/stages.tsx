@@ -15,7 +15,7 @@ export function Stages({ stages, total }: { stages: Record<string, number>; tota
     <div className="stages">
       {parts.length > 0 && (
         <div className="track">
-          <svg viewBox="0 0 100 1" preserveAspectRatio="none" role="img" aria-label={`${milliseconds(total)} in all`}>
+          <svg viewBox="0 0 100 1" preserveAspectRatio="none" role="img" aria-label={`${milliseconds(total)} in total`}>
             {parts.map(({ name, ms, colour }) => {
               const width = (ms / sum) * 100;
               const x = from;

@@ -45,7 +45,7 @@ export function FaultList({ faults }: { faults: Fault[] }) {
   );
 }
 
-/** A refusal, as the gateway words it, with what can be done. */
+/** A refusal, in the gateway's words, with what can be done. */
 export function ProblemNote({ error, retry }: { error: unknown; retry?: () => void }) {
   const problem = asProblem(error);
   return (
@@ -72,7 +72,7 @@ interface Loading<T> {
   refetch: () => unknown;
 }
 
-/** Shows what was loaded. A failed reload keeps what is there and says that it is old. */
+/** Shows what was loaded. A failed reload keeps what is shown and marks it as outdated. */
 export function Loaded<T>({ query, children, lines }: { query: Loading<T>; children: (data: T) => ReactNode; lines?: number }) {
   const retry = () => void query.refetch();
   if (query.data === undefined) {

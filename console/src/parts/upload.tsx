@@ -6,10 +6,10 @@ import { ProblemNote } from "./states";
 
 interface UploadProps {
   label: string;
-  /** What the box says, and what becomes of the file. */
+  /** The text of the box, and what happens with the file. */
   title?: string;
   help?: string;
-  /** A box on which files are dropped, in the place of a button alone. */
+  /** A box on which files are dropped, instead of only a button. */
   isBox?: boolean;
   needs: Role;
   /** The endings of files that may be chosen, such as `.wasm`. */

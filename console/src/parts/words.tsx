@@ -10,7 +10,7 @@ export function Badge({ tone = "", children }: { tone?: Tone; children: ReactNod
   return <span className={`badge ${tone}`}>{children}</span>;
 }
 
-/** The role, and beside it that of approving where the role does not have it in itself. */
+/** The role, and in addition that of approving where the role does not include it. */
 export function RoleBadges({ role, approves }: { role?: Role; approves?: boolean }) {
   const isBeside = approves && role !== "approver" && role !== "operator";
   return (
@@ -41,7 +41,7 @@ const STEPS: [number, Intl.RelativeTimeFormatUnit][] = [
   [60_000, "second"],
   [3_600_000, "minute"],
   [86_400_000, "hour"],
-  // Keys expire in 90 days, which no month says.
+  // Keys expire in 90 days, which months cannot express.
   [120 * 86_400_000, "day"],
   [31_536_000_000, "month"],
   [Infinity, "year"],
@@ -59,7 +59,7 @@ export function relativeTime(ms: number, now: number): string {
   return relative.format(amount > 1 ? Math.round(amount) : Math.trunc(amount), unit);
 }
 
-/** `2026-11-28 02:32:50 UTC`, as it is everywhere. */
+/** `2026-11-28 02:32:50 UTC`, the same form everywhere. */
 export const utcTime = (ms: number) => (Number.isFinite(ms) ? `${new Date(ms).toISOString().slice(0, 19).replace("T", " ")} UTC` : "");
 
 /** `2026-11-28`. */

@@ -1,6 +1,6 @@
 // Bytes as base64.
 
-/** Characters that a call of a function takes as arguments. */
+/** The number of characters that a function call takes as arguments. */
 const PART = 0x8000;
 
 export function asBase64(bytes: Uint8Array): string {

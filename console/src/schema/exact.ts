@@ -15,7 +15,7 @@ export const isNumber = (value: Json | undefined): boolean => typeof value === "
 export const isRecord = (value: Json | undefined): value is { [name: string]: Json } =>
   typeof value === "object" && value !== null && !Array.isArray(value) && !isNumber(value);
 
-/** Reads JSON. Throws a `SyntaxError` where it is none. */
+/** Reads JSON. Throws a `SyntaxError` if it is not JSON. */
 export function parseExact(text: string): Json {
   const revive = (_: string, value: unknown, context?: { source?: string }) =>
     typeof value === "number" && context?.source !== undefined ? exactInteger(context.source) : value;

@@ -17,7 +17,7 @@ export function faultsIn(errors: ArgumentError[], text: string): Map<string, Fau
   return new Map(errors.map((error) => [error.path, { text: wordsAt(error.path) ?? faultText(error), suggestion: suggestionOf(error) }]));
 }
 
-/** A suggestion for an argument of another name is the name, which is no value. */
+/** The suggestion for an unknown argument is a name, not a value. */
 function suggestionOf(error: ArgumentError): Json | undefined {
   return error.reason === "unknown_argument" ? undefined : error.suggestion;
 }

@@ -22,7 +22,7 @@ interface FieldProps {
   value: Json | undefined;
   onChange: (value: Json | undefined) => void;
   isRequired: boolean;
-  /** One of a list, which is there or is not. */
+  /** An item of a list, which is present or absent. */
   isItem?: boolean;
   context: FormContext;
 }
@@ -234,7 +234,7 @@ function FileBody({ value, onChange, common }: BodyProps & { common: object }) {
   );
 }
 
-/** What is typed stays as it is while it means the value: `1.0` on the way to `1.05` is not made `1`. */
+/** The typed text is kept while it means the value: `1.0` on the way to `1.05` is not made `1`. */
 function NumberBody({ value, onChange, common, text, placeholder }: BodyProps & { common: object; text: string; placeholder: string }) {
   const [typed, setTyped] = useState(text);
   const change = (next: string) => {
@@ -438,7 +438,7 @@ function UnionBody({ name, model, path, value, onChange, isRequired, context }: 
   );
 }
 
-/** The alternative is at the same place, whose fault is shown once. */
+/** The alternative is at the same place, so its fault is shown only once. */
 function withoutPlace(faults: Map<string, Fault>, path: string): Map<string, Fault> {
   return new Map([...faults].filter(([place]) => place !== path));
 }

@@ -23,7 +23,7 @@ const LINE_MAX = 200;
 const isSchema = (value: Json | undefined): value is JsonSchema => typeof value === "object" && value !== null && !Array.isArray(value);
 export const schemasIn = (value: Json | undefined): JsonSchema[] => (Array.isArray(value) ? value.filter(isSchema) : []);
 
-/** Follows references inside the document, and takes over what stands beside them. */
+/** Follows references inside the document, and merges the keywords next to them. */
 export function resolve(schema: JsonSchema, root: JsonSchema): JsonSchema {
   let found = schema;
   for (let depth = 0; depth < REFERENCE_DEPTH_MAX; depth += 1) {
@@ -77,11 +77,11 @@ export function typesOf(schema: JsonSchema): string[] {
 
 const isNullOnly = (schema: JsonSchema) => schema.type === "null" || schema.const === null || (Array.isArray(schema.enum) && schema.enum.length === 1 && schema.enum[0] === null);
 
-/** Says which field a schema is for. */
+/** Determines the field for a schema. */
 export function fieldModel(given: JsonSchema, root: JsonSchema): FieldModel {
   const schema = resolve(given, root);
   const arms = schemasIn(schema.anyOf ?? schema.oneOf).map((arm) => resolve(arm, root));
-  // An object with alternatives that only say what else is required is that object.
+  // An object with alternatives that only add required members is that object.
   if (arms.length > 0 && !schema.properties) return unionModel(schema, arms, root);
   const types = typesOf(schema);
   const isNullable = types.includes("null");
@@ -143,7 +143,7 @@ export function propertiesOf(schema: JsonSchema): [string, JsonSchema][] {
 
 export const requiredOf = (schema: JsonSchema): string[] => (Array.isArray(schema.required) ? schema.required.map(String) : []);
 
-/** What is typed becomes a number where that loses nothing. Anything else stays text, and the gateway says what is wrong. */
+/** What is typed becomes a number where that loses nothing. Anything else is kept as text, and the gateway reports what is wrong. */
 export function typedNumber(text: string): Json | undefined {
   const trimmed = text.trim();
   if (trimmed === "") return undefined;
@@ -185,7 +185,7 @@ export const DEPTH_MAX = 16;
 
 export const depthOf = (path: string) => path.split("/").length - 1;
 
-/** The places of the fields that a form shows of a value: those in a record or a list are there while it is. */
+/** The places of the fields that a form shows for a value: those in a record or a list exist while it does. */
 export function shownPaths(given: JsonSchema, root: JsonSchema, value: Json | undefined, path = "", isRequired = true): string[] {
   const model = fieldModel(given, root);
   const paths = path === "" ? [] : [path];
@@ -206,7 +206,7 @@ export function shownPaths(given: JsonSchema, root: JsonSchema, value: Json | un
   return arm ? [...paths, ...shownPaths(arm, root, value, path)] : paths;
 }
 
-/** Whether a list holds some of a few values, each once: these are boxes to tick. */
+/** Whether a list holds some of a few values, each once: these are checkboxes. */
 export function isChoiceList(model: FieldModel, root: JsonSchema): boolean {
   if (model.kind !== "list" || model.schema.uniqueItems !== true) return false;
   const { kind, choices } = fieldModel((model.schema.items as JsonSchema) ?? {}, root);
@@ -216,7 +216,7 @@ export function isChoiceList(model: FieldModel, root: JsonSchema): boolean {
 /** More values than this are added one by one. */
 const BOXES_MAX = 20;
 
-/** The alternative that a value is of, by its type; -1 where it is of none. */
+/** The alternative that a value belongs to, by its type; -1 if it belongs to none. */
 export function armOf(value: Json | undefined, arms: JsonSchema[]): number {
   if (value === undefined) return -1;
   const type = value === null ? "null" : Array.isArray(value) ? "array" : isNumber(value) ? "number" : typeof value;
@@ -262,7 +262,7 @@ export function typeText(given: JsonSchema, root: JsonSchema): string {
   return words.join(", ").replaceAll(", or null", " or null");
 }
 
-/** The bounds of a field alone, for people. */
+/** The bounds of a single field, for people. */
 export function boundsText({ schema, kind }: FieldModel): string {
   return kind === "choice" || kind === "date" || kind === "union" ? "" : rangeTexts(schema).join(", ");
 }

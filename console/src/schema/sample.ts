@@ -1,4 +1,4 @@
-// A call that fits a schema as far as its words go: every required argument, with an example where there is one.
+// A call that fits a schema as far as its keywords tell: every required argument, with an example if there is one.
 import type { Json, JsonSchema } from "../api/shapes";
 import { fieldModel, propertiesOf, requiredOf, type FieldModel } from "./model";
 
@@ -61,7 +61,7 @@ function sampleNumber(schema: JsonSchema): Json {
   return 1;
 }
 
-/** A text of a pattern cannot be guessed, and says that it is one. */
+/** A text with a pattern cannot be guessed, so the sample only shows that it is a text. */
 function sampleText(schema: JsonSchema): string {
   const shortest = typeof schema.minLength === "number" ? schema.minLength : 0;
   const longest = typeof schema.maxLength === "number" ? schema.maxLength : Infinity;
