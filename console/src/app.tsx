@@ -45,7 +45,7 @@ const NARROW_PAGES = [
   { address: "/audit", Page: AuditPage, name: "See the audit trail", isAllowed: () => mayDo("auditor") },
 ];
 
-/** An auditor reads the trail, and an approver the writes that wait: other pages would ask for what the gateway refuses. */
+/** An auditor reads the trail, and an approver the writes that wait: other pages would request what the gateway refuses. */
 function NarrowPages() {
   const [path] = useLocation();
   const pages = NARROW_PAGES.filter(({ isAllowed }) => isAllowed());
@@ -78,7 +78,7 @@ export function App() {
     );
   }
   return (
-    // What a page holds is of one session: another admin begins anew.
+    // A page's state belongs to one session: another admin starts afresh.
     <Shell key={session.token}>
       <PageBoundary key={path}>
         <Suspense fallback={<Skeleton lines={8} />}>

@@ -4,7 +4,7 @@ import { ProblemError, readProblem, unreachable } from "./api/problem";
 const STORED = "weir.sign-in";
 
 interface StoredSignIn {
-  /** The secret of this tab, without which the answer is of no use. */
+  /** The secret of this tab, without which the answer is useless. */
   tab: string;
   /** Where the person was. */
   hash: string;

@@ -1,4 +1,4 @@
-// What happens now: one stream of events while a page is looked at. What an event says is another is read again.
+// What happens now: one stream of events while a page is open. What an event reports as changed is read again.
 import { useQueryClient } from "@tanstack/react-query";
 import { useEffect } from "react";
 import type { components } from "./api/schema";
@@ -10,9 +10,9 @@ export type StatsEvent = components["schemas"]["StatsEvent"];
 /** The time that figures are shown of, in seconds: as much as the gateway keeps. */
 export const STATS_S = 900;
 export const STATS_KEY = ["stats"];
-/** The time before a stream that ended is opened again. */
+/** The time before an ended stream is reopened. */
 const AGAIN_MS = 5_000;
-/** Events come each second: a stream that says nothing for so long is gone. */
+/** Events come each second: a stream that is silent for this long is gone. */
 const SILENT_MS = 10_000;
 /** The lists that an event makes old, by their query keys. */
 const READ_AGAIN: Record<string, string[]> = {
@@ -29,17 +29,17 @@ const ALL_FOLLOWED = [...new Set(Object.values(READ_AGAIN).flat()), ...STATS_KEY
 
 let isOpen = false;
 
-/** Returns whether events say when a list is to be read again. */
+/** Returns whether events report when a list is to be read again. */
 export const isFollowing = () => isOpen;
 
-/** Adds the figures of an event to those that were read before. */
+/** Adds the figures of an event to those read earlier. */
 export function addFigures(before: StatsView, { at_ms, since_start, ...last }: StatsEvent): StatsView {
   const { seconds, calls, errors, p50_ms, p99_ms } = last;
   const kept = before.points.filter((point) => point.at_ms > at_ms - STATS_S * 1_000);
   return { ...last, since_start, points: [...kept, { at_ms, seconds, calls, errors, p50_ms, p99_ms }] };
 }
 
-/** Splits what came into whole events, each with its name and data, and what is left of the next one. */
+/** Splits the received text into whole events, each with its name and data, and the beginning of the next one. */
 export function splitEvents(text: string): { events: [string, string][]; rest: string } {
   const parts = text.split("\n\n");
   const rest = parts.pop() ?? "";
@@ -51,7 +51,7 @@ export function splitEvents(text: string): { events: [string, string][]; rest: s
   return { events, rest };
 }
 
-/** Fails where nothing comes in time: a stream that is cut in silence is never heard to end. */
+/** Fails if nothing comes in time: the end of a stream that is cut off silently is never reported. */
 export function inTime<T>(promise: Promise<T>): Promise<T> {
   let timer: ReturnType<typeof setTimeout> | undefined;
   const silent = new Promise<never>((_, fail) => {
@@ -94,14 +94,14 @@ export function useLiveEvents() {
         // A node of an older release leaves them out.
         if (figures.since_start) client.setQueryData<StatsView>(STATS_KEY, (before) => before && addFigures(before, figures));
       }
-      // What was missed may have been any of them.
+      // The missed event may have been any of these.
       readAgain(name === "missed" ? ALL_FOLLOWED : (READ_AGAIN[name] ?? []));
     };
     const follow = () => {
       const { signal } = stop;
       const over = () => {
         if (signal.aborted) return;
-        // A stream that went silent gives its place back.
+        // A stream that went silent frees its place.
         stop.abort();
         stop = new AbortController();
         const wasOpen = isOpen;

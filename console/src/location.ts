@@ -35,7 +35,7 @@ export const useHashPath: BaseLocationHook = Object.assign(
 
 export const useHashSearch: BaseSearchHook = () => useSyncExternalStore(subscribe, query);
 
-/** One value of the page's state. Setting it to an empty text takes it out of the address. */
+/** One value of the page's state. Setting it to an empty text removes it from the address. */
 export function useAddressValue(name: string): [string, (value: string, options?: { push?: boolean }) => void] {
   const text = useSyncExternalStore(subscribe, query);
   const value = new URLSearchParams(text).get(name) ?? "";
@@ -58,7 +58,7 @@ export function setAddressValues(values: Record<string, string>, options?: { pus
 /** Returns whether the address is a link that signs in. */
 export const hasSecret = () => /^#(token|link)=/.test(location.hash);
 
-/** Takes a value such as `#token=…` out of the address, so that it stays in no history and no copied link. */
+/** Takes a value such as `#token=…` out of the address, to keep it out of the history and of copied links. */
 export function takeFragmentValue(name: string): string | null {
   const fragment = location.hash.replace(/^#/, "");
   if (!fragment.startsWith(`${name}=`)) return null;
@@ -67,7 +67,7 @@ export function takeFragmentValue(name: string): string | null {
   try {
     return decodeURIComponent(value);
   } catch {
-    // It is no encoded text, so it is taken as it is.
+    // It is not an encoded text, so it is taken as it is.
     return value;
   }
 }

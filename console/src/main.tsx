@@ -14,7 +14,7 @@ import { applyTheme } from "./theme";
 const queries = new QueryClient({
   defaultOptions: {
     queries: {
-      // What the gateway refuses it refuses again; only a gateway that does not answer is asked once more.
+      // A refused request would be refused again; only a gateway that does not answer is asked once more.
       retry: (failures, error) => failures < 1 && asProblem(error).status === 0,
       staleTime: 2_000,
     },
@@ -22,7 +22,7 @@ const queries = new QueryClient({
 });
 
 applyTheme();
-// A link that is pasted into the open page changes the fragment alone. This comes before the router reads it.
+// A link that is pasted into the open page changes only the fragment. This runs before the router reads it.
 addEventListener("hashchange", () => {
   if (hasSecret()) void resumeSession().then(() => queries.invalidateQueries());
 });

@@ -7,7 +7,7 @@ export interface Place {
   group?: string;
   /** The role that may read what the page shows; by default a viewer. */
   needs?: Role;
-  /** Whether it is read by those who decide about writes alone. */
+  /** Whether only those who decide about writes read it. */
   isOfApprovers?: boolean;
 }
 

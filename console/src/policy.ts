@@ -25,5 +25,5 @@ export function decisionWords({ decision, policies }: PolicyDecision): DecisionW
     : { word: "would be denied", tone: "warn", effect: `${why}: it went on, since policies are in audit mode.` };
 }
 
-/** Whether a result shows that policies let the call pass: what fails earlier comes to none of them. */
+/** Whether a result shows that policies let the call pass: what fails earlier reaches no policy. */
 export const passedPolicies = (tried: Pick<Tried, "is_error" | "policy">, inForce: number) => inForce > 0 && !tried.is_error && tried.policy == null;

@@ -1,4 +1,4 @@
-// Begins to go on with a session when this file is read.
+// Starts to resume a session when this file is loaded.
 import { resumeSession } from "./session";
 
 export const resumed = resumeSession();

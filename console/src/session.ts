@@ -1,11 +1,11 @@
-// Who is signed in. All that knows how a session begins, is kept and ends is in this file.
+// Who is signed in. All code that starts, keeps and ends a session is in this file.
 import { useSyncExternalStore } from "react";
 import { asProblem, ProblemError, readProblem, unreachable } from "./api/problem";
 import { takeIssuerAnswer } from "./issuer-sign-in";
 import { takeFragmentValue } from "./location";
 
 export type Role = "approver" | "auditor" | "viewer" | "editor" | "operator";
-/** Each may what those before it may, but for approving writes. */
+/** Each role may do what those before it may, except approve writes. */
 export const ROLES: Role[] = ["approver", "auditor", "viewer", "editor", "operator"];
 
 export interface Session {
@@ -18,7 +18,7 @@ export interface Session {
 }
 
 const STORED = "weir.session";
-/** How long another tab has to answer with its token. */
+/** The time that another tab has to answer with its token. */
 const TAB_WAIT_MS = 150;
 
 let session: Session | null = null;
@@ -54,7 +54,7 @@ export function mayDo(role: Role): boolean {
 /** Returns whether this session may decide about writes that wait for a person. */
 export const mayApprove = () => session?.approves === true;
 
-/** Begins a session with an admin key or a link. Neither is kept. Throws a `ProblemError` where the gateway does not take it. */
+/** Begins a session with an admin key or a link. Neither is stored. Throws a `ProblemError` if the gateway does not accept it. */
 export async function signIn(secret: string): Promise<void> {
   const begun: Session = await send("POST", secret.trim());
   keep(begun);
@@ -72,13 +72,13 @@ export function signOut() {
   if (ending) void send("DELETE", ending.token).catch(() => undefined);
 }
 
-/** Forgets a session that the gateway no longer takes. */
+/** Forgets a session that the gateway no longer accepts. */
 export function forget(why: string | null = null) {
   sessionStorage.removeItem(STORED);
   change(null, why);
 }
 
-/** Goes on with a session that a link or an issuer's answer begins, or with that of this tab or of another tab. */
+/** Resumes a session that a link or an issuer's answer begins, or that of this tab or of another tab. */
 export async function resumeSession(): Promise<void> {
   const brought = takeFragmentValue("link") ?? takeFragmentValue("token") ?? (await takeIssuerLink());
   const token = brought ?? sessionStorage.getItem(STORED) ?? (await askTabs());
@@ -95,7 +95,7 @@ export async function resumeSession(): Promise<void> {
   }
 }
 
-/** The page of signing in says why an issuer's answer was refused. */
+/** The sign-in page shows why an issuer's answer was refused. */
 async function takeIssuerLink(): Promise<string | null> {
   try {
     return await takeIssuerAnswer();
@@ -112,7 +112,7 @@ async function send(method: string, token: string) {
   return response.status === 204 ? null : await response.json();
 }
 
-/** Asks the other tabs of this address, since `sessionStorage` is that of one tab. */
+/** Asks the other tabs of this address, since `sessionStorage` belongs to one tab. */
 function askTabs(): Promise<string | null> {
   if (!tabs) return Promise.resolve(null);
   return new Promise((resolve) => {
@@ -138,7 +138,7 @@ function answerTab({ data }: MessageEvent) {
   if (data === "leave") signOut();
 }
 
-/** Signs out in all tabs: one that stayed signed in would answer this tab when it is loaded again. */
+/** Signs out in all tabs: one that remained signed in would answer this tab when it is loaded again. */
 export function leaveTabs() {
   tabs?.postMessage("leave");
   signOut();

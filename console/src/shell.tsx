@@ -19,10 +19,10 @@ interface ShellDialogs {
   SearchPalette: typeof SearchPalette;
 }
 
-/** The time after which dialogs are loaded where a browser does not say that it is idle. */
+/** The time after which dialogs are loaded where a browser does not report that it is idle. */
 const IDLE_MS = 1_000;
 
-/** The first screen has no dialog. They are loaded while nothing else is done, so that what is typed after `Ctrl K` is in the search. */
+/** The first screen has no dialogs. They are loaded while the browser is idle, so that what is typed after `Ctrl K` goes into the search. */
 function useDialogs(): ShellDialogs | null {
   const [dialogs, setDialogs] = useState<ShellDialogs | null>(null);
   useEffect(() => {

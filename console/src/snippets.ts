@@ -3,7 +3,7 @@ import type { Configuration } from "./api/queries";
 
 export interface Snippet {
   client: string;
-  /** The file that the text goes into, or where it is run. */
+  /** The file for the text, or where it is run. */
   place: string;
   /** What to do after that. */
   after: string;
@@ -23,7 +23,7 @@ const DESKTOP = {
   after: "Then quit Claude Desktop and start it again. It starts mcp-remote for this, which needs Node.js.",
 };
 
-/** Claude Desktop starts servers itself: mcp-remote is one that passes everything on to a URL. */
+/** Claude Desktop starts servers itself: mcp-remote is a server that passes everything on to a URL. */
 function bridge(url: string, key: string | null) {
   // A space within an argument is lost on Windows, and a variable keeps it.
   const header = key ? ["--header", "Authorization:${WEIR_AUTHORIZATION}"] : [];
@@ -40,7 +40,7 @@ export function snippets(url: string, key: string | null): Snippet[] {
   return [
     { client: "Claude Code", place: "Run it in a terminal, in the folder of your project.", after: "Start Claude Code there; /mcp shows whether it is connected.", text: `claude mcp add --transport http weir ${url}${header ? ` \\\n  --header "${header}"` : ""}` },
     { client: "Claude Desktop", ...DESKTOP, text: json({ mcpServers: { weir: bridge(url, key) } }) },
-    { client: "Cursor", place: "Put it into .cursor/mcp.json of your project, or ~/.cursor/mcp.json for all of them.", after: "Then restart Cursor.", text: json({ mcpServers: { weir: { url, ...headers } } }) },
+    { client: "Cursor", place: "Put it into .cursor/mcp.json of your project, or ~/.cursor/mcp.json for all projects.", after: "Then restart Cursor.", text: json({ mcpServers: { weir: { url, ...headers } } }) },
     { client: "VS Code", place: "Put it into .vscode/mcp.json of your project.", after: "Then press Start above the entry in that file.", text: json({ servers: { weir: { type: "http", url, ...headers } } }) },
     {
       client: "curl",
@@ -62,7 +62,7 @@ export function hostedSnippets(url: string, issuers: string[]): Snippet[] {
       : null;
   const after = (redirects: string) =>
     lacking ??
-    `Leave the client's id and secret empty where the issuer lets clients register themselves or knows them by their document. Otherwise register one there with ${redirects} and the scopes tools and tools:write, and enter its id. Then connect, and sign in at ${issuers.join(" or ")}.`;
+    `Leave the client's id and secret empty where the issuer lets clients register themselves or accepts their metadata documents. Otherwise register one there with ${redirects} and the scopes tools and tools:write, and enter its id. Then connect, and sign in at ${issuers.join(" or ")}.`;
   return [
     {
       client: "Claude (web)",

@@ -60,7 +60,7 @@ test("the configuration says what waits for the next start, and is reloaded", as
   await page.getByRole("button", { name: "Reload the configuration" }).click();
   await expect(page.getByRole("status").filter({ hasText: "The file is what is in effect." })).toBeVisible();
   await page.getByRole("tab", { name: "Nodes" }).click();
-  await expect(page.getByRole("heading", { name: "One gateway alone" })).toBeVisible();
+  await expect(page.getByRole("heading", { name: "A single gateway" })).toBeVisible();
 });
 
 test("a contract names its callers", async ({ page, request }) => {

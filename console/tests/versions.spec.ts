@@ -22,7 +22,7 @@ test("an operator keeps the version that a change breaks, moves its last day and
   await dialog.getByLabel("Keep 1.0.0 for agents that are pinned to it").check();
   await expect(dialog.getByText("No shim that the change suggests converts every call")).toContainText("/properties/status");
   await dialog.getByLabel("Shim as JSON").fill("{");
-  await expect(dialog.getByText("is no JSON")).toBeVisible();
+  await expect(dialog.getByText("is not JSON")).toBeVisible();
   await expect(publish).toBeDisabled();
   await dialog.getByLabel("Shim as JSON").fill("");
   await dialog.getByLabel("Last day").fill("2099-12-31");

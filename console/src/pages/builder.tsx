@@ -99,7 +99,7 @@ function OfContract(work: ContractWork) {
   return <Loaded query={contract}>{({ source, etag }) => <Work {...work} text={source ?? ""} etag={etag} />}</Loaded>;
 }
 
-/** Returns the tag of the contract if it is as this submission left it. Where another followed, the next one has to be refused. */
+/** Returns the tag of the contract if it is as this submission left it. If another submission followed, the next one has to be refused. */
 function renewedTag(now: { source?: string | null; etag: string; drafts: { id: string }[] } | undefined, text: string, { draft }: Submitted): string | null {
   const isOwn = draft ? now?.drafts[0]?.id === draft : now?.source === text;
   return isOwn ? (now?.etag ?? null) : null;
@@ -107,7 +107,7 @@ function renewedTag(now: { source?: string | null; etag: string; drafts: { id: s
 
 interface WorkProps {
   name: string;
-  /** The text and the tag of now; the work is compared with those that it began with. */
+  /** The current text and tag; the work is compared with those that it began with. */
   text: string;
   etag: string;
   /** The file that the contract comes from. */
@@ -124,7 +124,7 @@ function Work({ name, text: newest, etag, file, form, onDone }: WorkProps) {
   const preview = usePreview(settled, mayDo("editor"));
   const isBehind = settled !== text || preview.isFetching;
   const isUntouched = name === "" && text === START;
-  // That nothing is there yet is no problem of a person who begins.
+  // An empty contract is not a problem for a person who is only beginning.
   const shown = isUntouched && preview.data ? { ...preview, data: { ...preview.data, problems: NONE } } : preview;
   const problems = useMemo(() => (isUntouched ? NONE : ownProblems(preview.data?.problems ?? NONE, file)), [preview.data, file, isUntouched]);
   const { state, focusCount, isYaml } = useBuilderState(work, form, problems, setNotes);
@@ -179,7 +179,7 @@ function Work({ name, text: newest, etag, file, form, onDone }: WorkProps) {
 /** One list, so that the editor sees whether it changed. */
 const NONE: Fault[] = [];
 
-/** That a contract belongs to a file is shown once, and is no fault of its text. */
+/** It is shown once that a contract belongs to a file, and not as a fault of its text. */
 function ownProblems(problems: Fault[], file: string | null): Fault[] {
   return file === null ? problems : problems.filter(({ place }) => place !== "/contract");
 }
@@ -230,7 +230,7 @@ interface BarProps {
   work: TextWork;
   file: string | null;
   newest: { text: string; etag: string };
-  /** What the gate says of the text; undefined until it is known. */
+  /** The gate's report on the text; undefined until it is known. */
   preview: PreviewedContract | undefined;
   onDone: (done: Submission | null) => void;
 }
@@ -250,9 +250,9 @@ function WorkBar({ name, work, file, newest, preview, onDone }: BarProps) {
       const outcome = await unwrap(api.POST("/v1/contracts", { params: { header }, body: { source: text, hold } }));
       await client.invalidateQueries();
       work.setBase({ text, etag: renewedTag(client.getQueryData(["contract", name]), text, outcome) ?? base.etag });
-      // A new contract is no work in hand any more: the next one begins with nothing.
+      // A created contract is no longer work in progress: the next one begins empty.
       if (name === "" && outcome.verdict === "published") work.restart(newest);
-      // The way to a trial leads to one of its tools. Without it, the tool is chosen there.
+      // The link to a trial leads to one of its tools. Without a tool, it is chosen there.
       const live = outcome.draft ? null : await client.fetchQuery(contractQuery(outcome.contract)).catch(() => null);
       onDone({ submitted: outcome, tool: firstToTry((live && documentOf(live)?.tools) ?? []) });
     } catch (caught) {

@@ -34,7 +34,7 @@ function asCurl({ url, tool, argumentsText, needsKey }: CallToCopy): string {
   ].join(" \\\n  ");
 }
 
-/** It sends the key of the variable `WEIR_KEY` by itself. */
+/** It sends the key of the variable `WEIR_KEY` on its own. */
 function asCommand({ url, tool, argumentsText }: CallToCopy): string {
   return `weir call --url ${url} ${tool} --arguments ${shellQuoted(argumentsText)}`;
 }

@@ -69,7 +69,7 @@ export function ConnectionsTab() {
         return (
           <div className="stack">
             <DataTable label="Connections" columns={OPEN((name) => setOpen(name, { push: true }))} rows={all} rowKey={({ name }) => name} current={open} />
-            <p className="soft">Addresses and credentials stay in the gateway: no route shows them.</p>
+            <p className="soft">Addresses and credentials remain in the gateway: no route shows them.</p>
             <ChangedSources />
             <Overlay title={open} isOpen={chosen !== undefined} onClose={close} aside={chosen && <StateBadge connection={chosen} />}>
               {chosen && <ConnectionDetail connection={chosen} />}
@@ -169,7 +169,7 @@ function ConnectionState({ name }: { name: string }) {
 
 const NOUNS: Record<string, string> = { files: "Files", http: "Paths" };
 
-/** The tables or files behind it, and the one that is looked at. */
+/** The tables or files behind it, and the one that is shown. */
 function Browser({ connection }: { connection: ConnectionView }) {
   const [source, setSource] = useAddressValue("source");
   const [text, setText] = useAddressValue("q");
@@ -224,7 +224,7 @@ function Browser({ connection }: { connection: ConnectionView }) {
   );
 }
 
-/** `isTyped`: the name may not be whole yet, so nothing is asked before someone says so. */
+/** `isTyped`: the name may be incomplete, so no request is sent until someone submits it. */
 function SourceDetail({ connection, source, isTyped }: { connection: string; source: string; isTyped: boolean }) {
   const [wanted, setWanted] = useState(isTyped ? "" : source);
   const shown = isTyped ? wanted : source;

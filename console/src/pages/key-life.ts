@@ -1,4 +1,4 @@
-// How long a key lives, and the key that takes the place of one.
+// How long a key lives, and the key that replaces another one.
 import type { KeyView } from "../api/shapes";
 
 const DAY_MS = 86_400_000;
@@ -12,7 +12,7 @@ export const LIVES: { value: string; text: string }[] = [
 
 export const lifeInSeconds = (days: string) => (days === "" ? {} : { expires_in_s: Number(days) * 86_400 });
 
-/** The life that is offered for the next key: the shortest that is as long as that of the old one. */
+/** The lifetime that is offered for the next key: the shortest one that is at least as long as the old key's. */
 export function lifeOf({ created_ms, expires_ms }: Pick<KeyView, "created_ms" | "expires_ms">): string {
   if (expires_ms == null) return "";
   const days = (expires_ms - created_ms) / DAY_MS;

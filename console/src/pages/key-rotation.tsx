@@ -1,4 +1,4 @@
-// Another key in the place of one: the same agent, access and limits. The old one goes on until it is revoked.
+// Replaces a key by another one: the same agent, access and limits. The old one works until it is revoked.
 import { useQueryClient } from "@tanstack/react-query";
 import { useState, type FormEvent } from "react";
 import { api, unwrap } from "../api/client";

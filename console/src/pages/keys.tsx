@@ -239,7 +239,7 @@ function KeyForm() {
       <fieldset className="stack tight">
         <legend>What it may use</legend>
         <label className="check">
-          <input type="radio" name="access" checked={isNarrow} onChange={() => setNarrow(true)} /> These contracts alone
+          <input type="radio" name="access" checked={isNarrow} onChange={() => setNarrow(true)} /> Only these contracts
         </label>
         {isNarrow && (
           <div className="nested">

@@ -1,4 +1,4 @@
-// A key that was made, which is shown once, and what connects a client with it.
+// A newly made key, which is shown once, and how a client is connected with it.
 import { useConfiguration } from "../api/queries";
 import type { MadeKey } from "../api/shapes";
 import { Snippets } from "../parts/snippets";

@@ -41,7 +41,7 @@ function FirstSteps() {
 /** Counts by name, the largest first. */
 const mostFirst = (counts: Record<string, number>) => Object.entries(counts).sort(([, a], [, b]) => b - a);
 
-/** The calls a second of the last seconds: a single one jumps. */
+/** The calls a second over the last seconds, since those of a single second jump. */
 function rateNow(points: StatsView["points"]) {
   const last = points.slice(-RATE_POINTS);
   const seconds = last.reduce((sum, point) => sum + point.seconds, 0);

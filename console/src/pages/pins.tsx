@@ -1,4 +1,4 @@
-// Which agents go on with a version, whatever becomes live.
+// Which agents keep a version, whatever becomes live.
 import { useQueryClient } from "@tanstack/react-query";
 import { useState, type FormEvent } from "react";
 import { api, unwrap } from "../api/client";

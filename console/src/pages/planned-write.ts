@@ -11,7 +11,7 @@ export interface ChangedColumn {
 
 const written = (value: unknown) => (value === undefined ? "" : JSON.stringify(value));
 
-/** The part of a planned write that is a record; the document does not say which columns there are. */
+/** The part of a planned write that is a record; the document does not list the columns. */
 export interface RecordChange {
   before?: object | null;
   after?: object | null;
@@ -20,7 +20,7 @@ export interface RecordChange {
 
 const valueOf = (record: object | null | undefined, column: string) => (record as Record<string, unknown> | null | undefined)?.[column];
 
-/** The columns of the record: those that would change first, each group in the record's order. */
+/** The columns of the record: first those that would change, each group in the record's order. */
 export function changedRows({ before, after, changed }: RecordChange): ChangedColumn[] {
   const columns = [...new Set([...Object.keys(before ?? {}), ...Object.keys(after ?? {})])];
   const changes = new Set(changed);

@@ -106,7 +106,7 @@ function PluginsTab() {
   );
 }
 
-/** The most that one instance has used, and what waits for the next call. */
+/** The most memory that one instance has used, and that kept ready for the next call. */
 function Memory({ plugin }: { plugin: PluginView }) {
   if (plugin.memory_peak_bytes === 0) return null;
   return (

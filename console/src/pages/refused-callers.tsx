@@ -1,4 +1,4 @@
-// Why recent requests were answered with 401. Clients say little of it themselves.
+// Why recent requests were answered with 401. Clients report little of it themselves.
 import { useIdentityFailures } from "../api/queries";
 import type { IdentityFailure } from "../api/shapes";
 import { Loaded } from "../parts/states";
@@ -31,7 +31,7 @@ export function RefusedCallers() {
   );
 }
 
-/** What the credential says of its holder; if it is not genuine, everyone may have written that. */
+/** What the credential states about its holder; if it is not genuine, anyone may have written that. */
 function Holder({ failure }: { failure: IdentityFailure }) {
   const { key_id, subject, client, issuer } = failure;
   const facts = [

@@ -10,7 +10,7 @@ interface VersionOption {
 type LiveVersion = Pick<ContractView, "name" | "version">;
 type KeptVersion = Pick<KeptView, "contract" | "version" | "has_ended">;
 
-/** The live versions and those beside them that have not ended, by contract. */
+/** The live versions and the kept ones that have not ended, by contract. */
 export function servedVersions(contracts: LiveVersion[], kept: KeptVersion[]): VersionOption[] {
   return contracts.flatMap(({ name, version }) => {
     if (!version) return [];

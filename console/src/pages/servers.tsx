@@ -154,7 +154,7 @@ function Serves({ server }: { server: UpstreamView }) {
   );
 }
 
-/** A server that answers is looked at at a pace; one that does not, again and again. */
+/** A server that answers is read at a fixed interval; one that does not is tried again and again. */
 function NextLook({ server }: { server: UpstreamView }) {
   const pace = useConfiguration().data?.contracts.drift_interval_s ?? 0;
   if (server.looked_ms == null || server.state !== "up" || pace === 0) return null;

@@ -80,7 +80,7 @@ function SectionFacts({ section, values }: { section: string; values: unknown })
   );
 }
 
-/** A list of tables, such as that of issuers, has a line for each of them. */
+/** A list of tables, such as that of issuers, has a line for each table. */
 function Setting({ value }: { value: unknown }) {
   if (value === "") return null;
   const lines = Array.isArray(value) && value.some((entry) => typeof entry === "object") ? value : [value];

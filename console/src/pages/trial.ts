@@ -18,7 +18,7 @@ export function resultTable(content: Json): ResultTable | null {
   return records && tableOf(records);
 }
 
-/** What a list answers for the page after this one; null on the last one, and for tools that have no pages. */
+/** What a list returns for its next page; null on the last one, and for tools without pages. */
 export function nextCursor(tried: Tried): string | null {
   const content = tried.structured_content as unknown as Json;
   return isRecord(content) && Array.isArray(content.records) && typeof content.next === "string" ? content.next : null;

@@ -6,7 +6,7 @@ const DAY_MS = 86_400_000;
 /** The day of a time in the address; empty where it is a distance, such as `2h`. */
 export const dayOf = (time: string): string => (DAY.test(time.slice(0, 10)) ? time.slice(0, 10) : "");
 
-/** The first moment that is no longer of the day, as the gateway reads `until`. */
+/** The first moment after the day, as the gateway reads `until`. */
 export function dayAfter(day: string): string | undefined {
   const ms = DAY.test(day) ? Date.parse(day) : Number.NaN;
   return Number.isNaN(ms) ? undefined : new Date(ms + DAY_MS).toISOString().slice(0, 10);

@@ -11,7 +11,7 @@ export function subjectOf(record: WrittenRecord): string {
   return textOf(record.tool ?? record.subject ?? record.path ?? record.chain ?? "");
 }
 
-/** What the record says, as a sentence: `ada called list_orders (orders@2.0.0): refused, invalid_arguments`. */
+/** The record as a sentence: `ada called list_orders (orders@2.0.0): refused, invalid_arguments`. */
 export function recordSentence(record: WrittenRecord): string {
   const who = textOf(record.agent ?? record.by) || "someone";
   const subject = subjectOf(record);

@@ -1,4 +1,4 @@
-// One record: what it says, its receipt, the records of the same call, and those beside it in its chain.
+// One record: its content, its receipt, the records of the same call, and its neighbours in the chain.
 import { proveRecord, useCallRecords, type useRecord } from "../../api/trail";
 import type { AuditRecord, Json } from "../../api/shapes";
 import { setAddressValues } from "../../location";
@@ -28,7 +28,7 @@ export function RecordOutcome({ record }: { record: AuditRecord }) {
 export const openRecord = (hash: string) => setAddressValues({ record: hash }, { push: true });
 
 interface DetailProps {
-  /** Undefined until it was found, and where there is none. */
+  /** Undefined until it is found, and where there is none. */
   record: AuditRecord | undefined;
   found: ReturnType<typeof useRecord>;
 }
@@ -100,7 +100,7 @@ export function RecordDetail({ record, found }: DetailProps) {
   );
 }
 
-/** A receipt is made of the record, and is no part of it. */
+/** A receipt is made from the record, and is not part of it. */
 function writtenRecord({ receipt: _, ...written }: AuditRecord): Json {
   return written as Json;
 }
@@ -123,7 +123,7 @@ function Neighbour({ word, record, missing }: { word: string; record: AuditRecor
   );
 }
 
-/** A write has a record before it ran and one of its end. */
+/** A write has a record from before it ran and one of its end. */
 function CallRecords({ callId, hash }: { callId: string; hash: string }) {
   const records = useCallRecords(callId);
   return (

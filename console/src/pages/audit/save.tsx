@@ -1,4 +1,4 @@
-// Saves what the trail gives as a file.
+// Saves records of the trail as a file.
 import { useAttempt } from "../../parts/attempt";
 import { Action } from "../../parts/action";
 import { Overlay } from "../../parts/overlay";

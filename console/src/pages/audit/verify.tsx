@@ -92,14 +92,14 @@ function Report({ report }: { report: AuditReport }) {
       {report.warnings_count > 0 && <CodeBlock text={pretty(report.warnings)} wraps label="Warnings" />}
       <section className="stack tight">
         <h3>Heads</h3>
-        <p className="soft small">Keep them elsewhere: one of them, pasted above later, proves that nothing before it was cut.</p>
+        <p className="soft small">Keep them elsewhere: one receipt, pasted above later, proves that nothing before it was cut.</p>
         <CodeBlock text={report.heads.join("\n")} wraps label="Heads" />
       </section>
     </div>
   );
 }
 
-/** Claims no more than was shown: the end of a chain that nothing else knows may have been cut. */
+/** Claims no more than was shown: a chain whose end is recorded nowhere else may have been cut. */
 function wholeTrailText({ open_ends }: AuditReport) {
   const shown = "No record was changed, deleted or moved";
   return open_ends.length === 0 ? `${shown}, and none was cut` : `${shown}. A cut would not be found at the end of ${count(open_ends.length, "chain")}`;

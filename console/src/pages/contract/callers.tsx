@@ -1,4 +1,4 @@
-// Who calls a contract: agents and tools of the calls that are kept, and the agents that are pinned to one of its versions.
+// Who calls a contract: agents and tools of the recorded calls, and the agents that are pinned to one of its versions.
 import { Link } from "wouter";
 import { useCallers, useServedVersions } from "../../api/queries";
 import { Empty, Loaded } from "../../parts/states";
@@ -16,7 +16,7 @@ export function CallersTab({ contract }: { contract: string }) {
               <Empty title="No calls are kept">
                 <p>
                   With <code>impact_days = 30</code> under <code>[contracts]</code> in <code>weir.toml</code> the gateway keeps how the calls of 30 days looked, without their
-                  texts. Then this page says who calls, and the gate whose calls a change would refuse. All calls are in <Link href={`/audit?kind=call&contract=${encodeURIComponent(contract)}`}>the audit trail</Link>.
+                  texts. Then this page shows who calls, and the gate shows whose calls a change would refuse. All calls are in <Link href={`/audit?kind=call&contract=${encodeURIComponent(contract)}`}>the audit trail</Link>.
                 </p>
               </Empty>
             );

@@ -7,7 +7,7 @@ import { Badge, ClassBadge, CodeBlock, count, pretty, toneOfClass } from "../../
 import { isModelText, orderByTool, shownItems } from "./items";
 import { NewTool } from "./new-tool";
 
-/** A value of more lines is folded. */
+/** A value with more lines is folded. */
 const LINES_MAX = 12;
 
 interface DifferenceProps {
@@ -59,7 +59,7 @@ const isNewTool = ({ rule, tool }: DiffItem) => tool !== undefined && (rule === 
 
 const SIDES = { input: "arguments", output: "result" };
 
-/** `children` are the values, or say more than these do. */
+/** `children` are the values, or explain more than the values do. */
 function Change({ item, isText, children }: { item: DiffItem; isText: boolean; children: ReactNode }) {
   return (
     <article className={`change ${isText ? "warn" : toneOfClass(item.class)}`}>
@@ -86,7 +86,7 @@ function Change({ item, isText, children }: { item: DiffItem; isText: boolean; c
   );
 }
 
-/** Values of at most this many characters stand on one line. */
+/** Values of at most this many characters are shown on one line. */
 const SHORT_MAX = 60;
 
 function Values({ item }: { item: DiffItem }) {

@@ -61,7 +61,7 @@ function Draft({ id, live }: { id: string; live: string | null }) {
 
 /** `live` is the version that agents are served now. */
 function DraftDetail({ draft, live }: { draft: DraftView; live: string | null }) {
-  // It outlives the decision: a draft that someone else decided meanwhile has none any more.
+  // Kept here rather than with the decision, which a draft no longer has once someone else has decided.
   const [error, setError] = useState<unknown>(null);
   const report = draft.report as unknown as DiffReport;
   const document = draft.document as unknown as ContractDocument | null;
@@ -128,7 +128,7 @@ function DraftDetail({ draft, live }: { draft: DraftView; live: string | null })
   );
 }
 
-/** The compiled document line by line, beside what its changes mean. */
+/** The compiled document line by line, next to what its changes mean. */
 function DocumentText({ draft, document }: { draft: DraftView; document: ContractDocument }) {
   const [isOpen, setOpen] = useState(false);
   const base = useVersion(draft.contract, isOpen && draft.base ? draft.base : "");
@@ -151,7 +151,7 @@ function summary(draft: DraftView, worst: number, all: number): string {
   return `${count(all, "change")}, none of which breaks a call that was valid.`;
 }
 
-/** In the place of the buttons: what became of the draft, and what agents are served. */
+/** Replaces the buttons: what became of the draft, and what agents are served. */
 function DecidedNote({ draft, live, isFresh }: { draft: DraftView; live: string | null; isFresh: boolean }) {
   const note = useRef<HTMLDivElement>(null);
   const served = `Agents are served ${live ?? "nothing of it"}.`;
@@ -256,7 +256,7 @@ function Decision({ draft, error, setError }: { draft: DraftView; error: unknown
   );
 }
 
-/** What was decided on is no longer there: the page was read again and says what it is now. */
+/** What was decided on has changed: the page was read again and shows the current state. */
 function Moved({ error, draft }: { error: unknown; draft: DraftView }) {
   if (!(error instanceof ProblemError && error.isMoved)) return <ProblemNote error={error} />;
   return (

@@ -18,7 +18,7 @@ export function DriftTab({ contract }: { contract: string }) {
       {(all) => {
         const own = all.filter((collection) => collection.contract === contract);
         return own.length === 0 ? (
-          <Empty title="It reaches no source of its own">
+          <Empty title="It reaches no source itself">
             <p>Its tools are those of a plugin or of another server.</p>
           </Empty>
         ) : (

@@ -1,4 +1,4 @@
-// What becomes of the version whose place a breaking change takes, as it is typed.
+// What happens with the version that a breaking change replaces, as it is typed.
 import type { KeepingView } from "../../api/shapes";
 
 export interface KeepChoice {
@@ -12,7 +12,7 @@ export interface KeepChoice {
 export const NOT_KEPT: KeepChoice = { isKept: false, lastDay: "", shim: "" };
 
 interface TypedKeep {
-  /** What a publication says of it. */
+  /** The members of a publication request. */
   body?: { keep?: boolean; sunset?: string; shim?: { [name: string]: unknown } };
   /** The fault of the shim. */
   fault?: string;
@@ -30,6 +30,6 @@ export function readKeep(choice: KeepChoice, keeping: KeepingView): TypedKeep {
     const isObject = typeof shim === "object" && shim !== null && !Array.isArray(shim);
     return isObject ? { body: { ...body, shim: shim as { [name: string]: unknown } } } : { fault: "is a JSON object" };
   } catch (error) {
-    return { fault: `is no JSON: ${error instanceof Error ? error.message : String(error)}` };
+    return { fault: `is not JSON: ${error instanceof Error ? error.message : String(error)}` };
   }
 }

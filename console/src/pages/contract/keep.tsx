@@ -1,4 +1,4 @@
-// Keeping the version whose place a breaking change takes: until when, and what converts its calls.
+// Keeping the version that a breaking change replaces: until when, and what converts its calls.
 import type { KeepingView } from "../../api/shapes";
 import { CheckField, FieldFrame, TextField } from "../../parts/fields";
 import { CodeBlock, pretty } from "../../parts/words";
@@ -67,7 +67,7 @@ function Suggested({ keeping }: { keeping: KeepingView }) {
   return (
     <p className="note warn small">
       No shim that the change suggests converts every call: {keeping.missing}.{" "}
-      {keeping.needs_shim ? "It cannot be kept without one." : "Without one it continues with its own binding, as long as its source has what the binding names."}
+      {keeping.needs_shim ? "It cannot be kept without a shim." : "Without a shim it continues with its own binding, as long as its source has what the binding names."}
     </p>
   );
 }

@@ -1,4 +1,4 @@
-// The versions that are served beside the live one: until when, and for whom.
+// The versions that are served alongside the live one: until when, and for whom.
 import { useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { Link } from "wouter";
@@ -29,10 +29,10 @@ export function KeptVersions({ contract }: { contract: string }) {
     <Loaded query={versions} lines={2}>
       {(all) => {
         const rows = all.kept.filter((kept) => kept.contract === contract);
-        if (rows.length === 0) return <p className="soft">No version is kept beside the live one.</p>;
+        if (rows.length === 0) return <p className="soft">No version is kept alongside the live one.</p>;
         return (
           <section className="stack" aria-labelledby="kept-versions">
-            <h2 id="kept-versions">Kept beside the live one</h2>
+            <h2 id="kept-versions">Kept alongside the live one</h2>
             <DataTable
               label="Kept versions"
               rows={rows}
@@ -46,7 +46,7 @@ export function KeptVersions({ contract }: { contract: string }) {
                   cell: ({ version }) => (
                     <>
                       <Pinned agents={all.pins.filter((pin) => pin.contract === contract && pin.major === majorOf(version)).map(({ agent }) => agent)} />
-                      {/* Where scrapers need a token, the page does not know. */}
+                      {/* Where scrapers need a token, the page cannot tell. */}
                       {calls.data && <div className="soft">{count(calls.data.get(`${contract}@${version}`) ?? 0, "call")} since the start</div>}
                     </>
                   ),

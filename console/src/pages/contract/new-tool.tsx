@@ -1,4 +1,4 @@
-// A tool that is new in a difference: what it says, what it takes, and what it reaches.
+// A tool that is new in a difference: its description, its arguments, and what it reaches.
 import type { DiffItem, ToolDocument } from "../../api/shapes";
 import { SchemaView } from "../../schema/view";
 import { isRecord } from "../../schema/exact";
@@ -13,7 +13,7 @@ export function NewTool({ item, tools }: { item: DiffItem; tools: ToolDocument[]
     <div className="stack tight">
       <p className="row">
         <ReachBadge tool={tool} />
-        {tool.annotations?.readOnlyHint === undefined && tool.annotations?.destructiveHint === undefined && <span className="soft small">It does not say whether it writes.</span>}
+        {tool.annotations?.readOnlyHint === undefined && tool.annotations?.destructiveHint === undefined && <span className="soft small">It does not state whether it writes.</span>}
       </p>
       <div>
         <span className="soft small">Description that models read</span>

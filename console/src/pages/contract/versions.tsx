@@ -1,4 +1,4 @@
-// The history: which versions there were, what differs between two of them, and the way back.
+// The history: which versions there were, what differs between two versions, and the way back.
 import { useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { api, unwrap } from "../../api/client";

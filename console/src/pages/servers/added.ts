@@ -61,7 +61,7 @@ export function addLine(server: PastedServer, overlay = ""): string {
 /** One block for a shell: it writes the overlay, where there is one, and adds the server. */
 export function addBlock(server: PastedServer, folder: string, file: string, overlay: string | null): string {
   const lines = folder === "" ? [] : [`cd ${shellWord(folder)}`];
-  // The text ends with a line break, and has none of these words as a line of its own.
+  // The text ends with a line break, and no line of it is this delimiter.
   if (overlay !== null) lines.push(`cat > ${shellWord(file)} <<'EOF'\n${overlay.trimEnd()}\nEOF`);
   return [...lines, addLine(server, overlay === null ? "" : file)].join("\n");
 }

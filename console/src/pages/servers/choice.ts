@@ -4,7 +4,7 @@ import { stringify } from "yaml";
 export interface ToolChoice {
   /** The names at the server of the tools, prompts and templates that are left out. */
   left: string[];
-  /** Other names for tools, by their name at the server, without what is in front of every name. */
+  /** Other names for tools, by their name at the server, without the common prefix. */
   names: Record<string, string>;
 }
 
@@ -13,7 +13,7 @@ export const EVERYTHING: ToolChoice = { left: [], names: {} };
 /** A name that agents may see. */
 export const isToolName = (name: string) => /^[A-Za-z0-9_-]{1,64}$/.test(name);
 
-/** `*` and `?` of a name stand for characters in an overlay, so that such a tool cannot be named alone. */
+/** `*` and `?` of a name stand for characters in an overlay, so that such a tool cannot be named individually. */
 export const isPattern = (name: string) => /[*?]/.test(name);
 
 /** What is noted of tools that are left out is not written down. */
@@ -36,11 +36,11 @@ export function overlayText(server: string, choice: ToolChoice): string | null {
 
 const head = (server: string) => `# Which tools of the server \`${server}\` agents see, and under which names.\n`;
 
-/** An overlay to begin with, where the names are not known yet. */
+/** A starting overlay, while the names are not known yet. */
 export const overlayStart = (server: string) =>
   `${head(server)}contract: ${server}\nupstream: ${server}\n# Names of its tools, prompts and templates: * stands for any characters.\ntake: ["*"]\nleave: []\n`;
 
-/** What takes one of its items, or leaves it out. */
+/** The lines that take one of its items, or leave it out. */
 export function tickItem(choice: ToolChoice, from: string, isTicked: boolean): ToolChoice {
   const others = choice.left.filter((other) => other !== from);
   return { ...choice, left: isTicked ? others : [...others, from] };
@@ -48,7 +48,7 @@ export function tickItem(choice: ToolChoice, from: string, isTicked: boolean): T
 
 export const overlayFile = (server: string) => `${server}.yaml`;
 
-/** The names that more than one of the chosen tools would have. */
+/** The names that several of the chosen tools would share. */
 export function doubleNames(froms: string[], { left, names }: ToolChoice): string[] {
   const shown = froms.filter((from) => !left.includes(from)).map((from) => names[from] || from);
   return [...new Set(shown.filter((name, at) => shown.indexOf(name) !== at))];

@@ -1,4 +1,4 @@
-// Reads what people paste of a server: its URL, its command line, or the configuration of a client.
+// Reads what people paste for a server: its URL, its command line, or the configuration of a client.
 import { isRecord } from "../../schema/exact";
 import type { Json } from "../../api/shapes";
 
@@ -29,7 +29,7 @@ export function readServers(text: string): PastedServer[] | string {
   if (/^[[{]/.test(trimmed)) return readConfiguration(trimmed);
   if (/^https?:\/\//i.test(trimmed)) {
     const url = parseUrl(trimmed);
-    return url ? [{ ...NOTHING, name: nameOfHost(url.hostname), url: trimmed }] : "This is no whole URL.";
+    return url ? [{ ...NOTHING, name: nameOfHost(url.hostname), url: trimmed }] : "This is not a complete URL.";
   }
   if (/^[a-z][a-z0-9+.-]*:\/\//i.test(trimmed)) return "A server is reached over http or https, or started by a command.";
   const words = splitWords(trimmed);
@@ -126,7 +126,7 @@ function serverName(text: string): string {
   return name || "server";
 }
 
-/** The name that a server gives itself, as it can be called here; null where nothing of it is left. */
+/** The name that a server gives itself, as it can be used here; null if nothing of it is left. */
 export function suggestName(own: string): string | null {
   const name = /[a-z]/i.test(own) ? serverName(own) : "server";
   return name === "server" ? null : name;

@@ -97,7 +97,7 @@ function ItemChoice({ offer, choice, onChange }: { offer: UpstreamOffer; choice:
         <input type="checkbox" checked={!choice.left.includes(from)} disabled={isPattern(from)} onChange={(event) => onChange(tickItem(choice, from, event.target.checked))} />
         <code>{from}</code>
       </label>
-      <p className="small model-text">{description || <span className="soft">It says nothing of itself.</span>}</p>
+      <p className="small model-text">{description || <span className="soft">It has no description.</span>}</p>
     </li>
   );
   const prompts = offer.items.filter(({ kind }) => kind === "prompt");
@@ -115,7 +115,7 @@ function ItemChoice({ offer, choice, onChange }: { offer: UpstreamOffer; choice:
           <h3>Resources</h3>
           {offer.resources > 0 && (
             <p className="soft small">
-              {count(offer.resources, "resource")} now. Agents are listed those that the server has at that moment; they are no part of what you agree to.
+              {count(offer.resources, "resource")} now. Agents are shown those that the server has at that moment; they are not part of what you agree to.
             </p>
           )}
           <ul className="stack tight">{templates.map(row)}</ul>

@@ -33,7 +33,7 @@ export function ServerWizard({ all, folder }: { all: UpstreamView[]; folder: str
         >
           {(ids) => <textarea {...ids} rows={4} value={text} onChange={(event) => setText(event.target.value)} spellCheck={false} autoComplete="off" />}
         </FieldFrame>
-        {servers.length > 1 && server && <ChoiceField label="Which of them" value={server.name} onChange={setChosen} options={servers.map(({ name }) => name)} />}
+        {servers.length > 1 && server && <ChoiceField label="Which server" value={server.name} onChange={setChosen} options={servers.map(({ name }) => name)} />}
       </section>
       {server && <ServerSteps key={`${server.name} ${text}`} pasted={server} all={all} taken={taken} folder={folder} />}
     </div>
@@ -68,7 +68,7 @@ function ServerSteps({ pasted, all, taken, folder }: { pasted: PastedServer; all
   );
 }
 
-/** Returns the name that a server gives itself, where it can be taken, and suggests it. */
+/** Returns the name that a server gives itself, if it can be used, and suggests it. */
 function freeSuggestion(own: string, taken: string[], suggest: (name: string) => void): string | null {
   const name = suggestName(own);
   if (name === null || taken.includes(name)) return null;
@@ -118,7 +118,7 @@ interface LookProps {
   suggest?: (own: string) => string | null;
 }
 
-/** Asks a server what it offers, and what of it would be published of a choice. Nothing is added. */
+/** Asks a server for its offer, and which part of it a choice would publish. Nothing is added. */
 function ServerLook({ server, isReady, choice, onChoice, suggest }: LookProps) {
   const [offer, setOffer] = useState<UpstreamOffer | null>(null);
   const [checked, setChecked] = useState<UpstreamOffer | null>(null);
@@ -137,7 +137,7 @@ function ServerLook({ server, isReady, choice, onChoice, suggest }: LookProps) {
       let found = await ask(name);
       if (overlay === null) {
         const own = suggest?.(ownName(found)) ?? name;
-        // The names of its tools begin with it, and lint knows which of them are taken.
+        // The names of its tools begin with it, and lint knows which names are taken.
         if (own !== name) found = await ask(own);
         setOffer(found);
         onChoice(EVERYTHING);
@@ -166,7 +166,7 @@ function ServerLook({ server, isReady, choice, onChoice, suggest }: LookProps) {
         {error != null && (
           <>
             <ProblemNote error={error} retry={() => void (offer ? check() : look(null))} />
-            {!offer && <p className="soft">Where it wants a credential, add the header above. It can be added without a look too: it is looked at again before you agree.</p>}
+            {!offer && <p className="soft">If it requires a credential, add the header above. It can be added without a look too: it is looked at again before you agree.</p>}
           </>
         )}
         {isOld && <p className="note">It was looked at as {offer.name}. Look again: names, lint and the fingerprint depend on what it is called.</p>}
@@ -184,7 +184,7 @@ const ownName = ({ server }: UpstreamOffer) => {
   return name ?? title ?? "";
 };
 
-/** Lint of what is taken: of the choice that was checked, or of all without the tools that are left out. */
+/** Lint of what is taken: of the choice that was checked, or of everything except the tools that are left out. */
 function lintOfChoice(offer: UpstreamOffer, checked: UpstreamOffer | null, { left }: ToolChoice): Finding[] {
   if (checked) return checked.lint as unknown as Finding[];
   const out = offer.tools.filter(({ from }) => left.includes(from)).map(({ name }) => name);

@@ -11,9 +11,9 @@ export function NodesTab() {
       {({ generation, nodes: all }) => {
         if (all.length === 0) {
           return (
-            <Empty title="One gateway alone">
+            <Empty title="A single gateway">
               <p>
-                Its state is a file of its own. With <code>[state] url = "postgres://…"</code> in <code>weir.toml</code> several gateways share one state, and are listed here.
+                Its state is a local file. With <code>[state] url = "postgres://…"</code> in <code>weir.toml</code> several gateways share one state, and are listed here.
               </p>
             </Empty>
           );

@@ -1,4 +1,4 @@
-// The policies in force, and what is wrong with their files. They are changed in the files alone.
+// The policies in force, and what is wrong with their files. They can only be changed in the files.
 import { usePolicies } from "../../api/queries";
 import type { PolicyNote, PolicyStatus, PolicyView } from "../../api/shapes";
 import type { Fault } from "../../api/problem";
@@ -11,7 +11,7 @@ import { PolicyCheck } from "./policy-check";
 
 const MODES: Record<PolicyStatus["mode"], string> = {
   enforce: "what they deny is hidden or refused",
-  audit: "what they would deny goes on, and is in the trail",
+  audit: "what they would deny still runs, and is recorded in the trail",
 };
 const DEFAULTS: Record<PolicyStatus["default"], string> = {
   permit: "what keys and tokens allow is allowed, and policies take away",

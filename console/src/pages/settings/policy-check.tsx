@@ -1,4 +1,4 @@
-// What the policies in force say of one call. Nothing is called.
+// What the policies in force decide about one call. Nothing is called.
 import { useState, type FormEvent } from "react";
 import { api, unwrap } from "../../api/client";
 import { useTools } from "../../api/queries";
@@ -14,7 +14,7 @@ const WORDS: Record<PolicyCaseResult["found"], { tone: Tone; text: string }> = {
   allow: { tone: "good", text: "It runs." },
   deny: { tone: "bad", text: "It is refused: forbidden." },
   hidden: { tone: "warn", text: "The tool does not exist for this caller." },
-  audit: { tone: "warn", text: "It runs, and the trail says that it would be refused." },
+  audit: { tone: "warn", text: "It runs, and the trail records that it would be refused." },
 };
 
 function readArguments(text: string) {
@@ -58,7 +58,7 @@ export function PolicyCheck() {
         </div>
         <TextField label="Groups" value={groups} onChange={setGroups} help="With commas between them." />
         <ChoiceField label="Tool" value={tool} onChange={setTool} none="Choose a tool" options={tools.map((served) => served.tool.name)} />
-        <FieldFrame label="Arguments as JSON" fault={args === null ? "This is no JSON object." : undefined}>
+        <FieldFrame label="Arguments as JSON" fault={args === null ? "This is not a JSON object." : undefined}>
           {(ids) => <textarea {...ids} rows={4} value={text} spellCheck={false} onChange={(event) => setText(event.target.value)} />}
         </FieldFrame>
         {error != null && <ProblemNote error={error} />}

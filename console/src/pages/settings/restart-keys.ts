@@ -12,7 +12,7 @@ const RESTART_KEYS: Record<string, string[] | "all"> = {
   log: ["format"],
 };
 
-/** Whether a change of this key is in effect after the next start alone. */
+/** Whether a change of this key takes effect only after the next start. */
 export function needsRestart(section: string, key: string): boolean {
   const keys = RESTART_KEYS[section] ?? [];
   return keys === "all" || keys.includes(key);
