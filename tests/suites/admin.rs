@@ -30,7 +30,7 @@ fn serve_sample() -> (House, Gateway, Admin) {
     (house, gateway, admin)
 }
 
-/// A plugin that was put there over the API runs; a file that is none is refused, and what ran before runs on.
+/// A plugin uploaded over the API runs; a file that is not a plugin is refused, and the previous one keeps running.
 #[tokio::test]
 async fn a_plugin_is_put_in_refused_or_taken_away() {
     let house = House::new()
@@ -180,7 +180,7 @@ async fn until_it_holds(file: &Path, bytes: &[u8]) {
     }
 }
 
-/// Uploads the bytes as `sheet`, and goes as soon as the file is there.
+/// Uploads the bytes as `sheet`, and disconnects as soon as the file is there.
 async fn upload_and_leave(house: &House, bytes: &'static str) {
     let (admin, file) = (Admin::of(house), house.path().join("plugins/sheet.wasm"));
     tokio::select! {
@@ -191,8 +191,8 @@ async fn upload_and_leave(house: &House, bytes: &'static str) {
     }
 }
 
-/// A client that uploads a file may go, and the gateway may be killed: if the file was not taken, the one before it is there
-/// again.
+/// The uploading client may disconnect, and the gateway may be killed: if the file was not accepted, the previous one is
+/// restored.
 #[tokio::test]
 async fn a_file_that_was_not_taken_is_put_back_whoever_goes_meanwhile() {
     let house = sample::house().own_plugins(&["sheet"]);
@@ -232,7 +232,7 @@ async fn a_file_that_was_not_taken_is_put_back_whoever_goes_meanwhile() {
         .collect();
     assert!(kept.is_empty(), "{kept:?}");
 
-    // A file that was put there by hand since stays.
+    // A file that was put there by hand in the meantime is kept.
     house.write(
         &format!("plugins/.sheet.wasm.before-{}", "0".repeat(64)),
         "an old build",
@@ -242,7 +242,7 @@ async fn a_file_that_was_not_taken_is_put_back_whoever_goes_meanwhile() {
     assert!(std::fs::read(&file).expect("it is there") == before);
 }
 
-/// Two uploads of one plugin come after each other, and each gets the outcome of its own file.
+/// Two uploads of one plugin run one after the other, and each gets the outcome of its own file.
 #[tokio::test]
 async fn of_two_uploads_at_once_each_is_told_about_its_own_file() {
     let house = sample::house().own_plugins(&["sheet"]);
@@ -319,7 +319,7 @@ async fn plugins_are_looked_after_from_the_command_line() {
     }
     house.write("plugins/odd.wasm", "not a component");
     let (code, out, err) = house.run(&["plugins", "reload"]);
-    // The file that was refused at its upload may have gone a moment ago.
+    // The refused upload may have been removed only a moment ago.
     let lines: Vec<&str> = out
         .lines()
         .filter(|line| *line != "broken.wasm: removed")
@@ -522,7 +522,7 @@ async fn a_call_is_tried_as_an_agent_would_make_it() {
     );
 }
 
-/// A deployment may take the file away for a moment: what it demands, such as a key, is demanded all the same.
+/// A deployment may remove the file for a moment: what it requires, such as a key, is still required.
 #[tokio::test]
 async fn a_configuration_that_is_gone_is_not_taken_over() {
     let house = sample::house().config("[identity]\nrequired = true");
@@ -582,8 +582,8 @@ fn a_refused_configuration_names_the_line_of_each_element() {
     assert!(!err.contains("hunter2"), "{err}");
 }
 
-/// Edits of the configuration are taken over as a whole while calls go on, by SIGHUP and by the API; one that is wrong
-/// changes nothing and says every problem.
+/// Edits of the configuration are applied as a whole while calls continue, by SIGHUP and by the API; a faulty edit
+/// changes nothing and reports every problem.
 #[tokio::test]
 async fn a_configuration_is_taken_over_or_refused() {
     let house = sample::house().config("[limits]\nin_flight_max = 9");
@@ -788,7 +788,7 @@ fn what_is_not_there_is_called_by_its_name() {
     }
 }
 
-/// A server that a running gateway did not take over is not there, though the configuration names it.
+/// A server that a running gateway did not take over is absent, though the configuration names it.
 #[test]
 fn a_server_that_is_not_taken_over_is_no_success() {
     let house = sample::house();
@@ -968,7 +968,7 @@ async fn only_the_refused_are_recorded_as_refused() {
     }
 }
 
-/// An agent that asks too often, or at a place that is not its own, leaves a trace.
+/// An agent that calls too often, or at a place that is not its own, leaves a trace.
 #[tokio::test]
 async fn whoever_asks_too_often_or_in_the_wrong_place_is_on_record() {
     let house = sample::house();
@@ -1164,8 +1164,8 @@ async fn a_backup_takes_the_place_of_the_state() {
     house.succeed(&["audit", "verify", &receipt]);
 }
 
-/// Someone else's tool reads our description and asks everything it allows, and more: no answer is a server error, and
-/// each is as described.
+/// Someone else's tool reads our description and sends everything it allows, and more: no answer is a server error,
+/// and each is as described.
 #[test]
 fn the_api_is_as_it_describes_itself() {
     let house = sample::house().own_plugins(&[]);
@@ -1195,7 +1195,7 @@ fn the_api_is_as_it_describes_itself() {
     );
 }
 
-/// A client that waits too short sends the same again while the first one still runs: one of them runs.
+/// A client with a short timeout repeats a request while the first one still runs: only one of the two runs.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn two_retries_at_the_same_moment_run_once() {
     let (house, _gateway, admin) = serve_sample();
@@ -1227,7 +1227,7 @@ async fn two_retries_at_the_same_moment_run_once() {
     assert_eq!(rows.matches(",New,NO").count(), 5, "{rows}");
 }
 
-/// An operator's key is sent to a living gateway of this state folder alone, and every one of them can be found.
+/// An operator's key is sent only to a live gateway of this state folder, and each such gateway can be found.
 #[tokio::test]
 async fn a_key_is_not_sent_to_who_has_the_port_of_a_gateway_that_ended() {
     let house = sample::house();

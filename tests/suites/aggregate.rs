@@ -161,7 +161,7 @@ async fn ten_servers_three_contracts_and_a_plugin_are_one_server_to_every_offici
     check("rmcp", &tools, &outcomes);
 }
 
-/// Returns the tools that the official client in Rust lists, and what its calls come to.
+/// Returns the tools that the official client in Rust lists, and the results of its calls.
 async fn by_rmcp(url: String, calls: &[&Value]) -> (Vec<Value>, Vec<Value>) {
     choose_tls();
     let transport = StreamableHttpClientTransport::from_uri(url);
@@ -248,7 +248,7 @@ async fn complaint_16_direct_and_through_us_a_server_is_the_same_but_for_its_nam
     );
 }
 
-/// Writes a tool as it is published, by what docs/overlays.md says is written otherwise, and by nothing else.
+/// Writes a tool as it is published, with only the changes that docs/overlays.md describes.
 fn as_published(server: &str, tool: &mut Value) {
     let entry = tool.as_object_mut().expect("a tool is an object");
     let own = entry["name"].as_str().expect("a name");
@@ -260,7 +260,7 @@ fn as_published(server: &str, tool: &mut Value) {
         .or_insert_with(|| json!({}))
         .get("title")
         .cloned();
-    // A missing title is that of the annotations, or made of the first sentence.
+    // A missing title is taken from the annotations, or made from the first sentence.
     if !entry.contains_key("title") {
         let description = entry["description"].as_str().expect("a description");
         let line = description.trim().lines().next().expect("a line");
@@ -278,7 +278,7 @@ fn as_published(server: &str, tool: &mut Value) {
         let Some(schema) = entry.get_mut(side) else {
             continue;
         };
-        // Another dialect is published as 2020-12, which is the one that MCP has where a schema names none.
+        // Another dialect is published as 2020-12, which MCP assumes where a schema names none.
         if let Some(schema) = schema.as_object_mut() {
             schema.shift_remove("$schema");
         }
@@ -313,7 +313,7 @@ fn as_answered(mut result: Value) -> Value {
     result
 }
 
-/// Takes out what the later protocol adds to a result, and what Weir says of itself in `_meta`.
+/// Takes out what the later protocol adds to a result, and what Weir adds about itself in `_meta`.
 fn without_ours(answer: &mut Value) -> &Value {
     let members = answer
         .as_object_mut()

@@ -1,5 +1,6 @@
-//! Questions over public data, each answered by one call, and the same from a sheet, SQLite, PostgreSQL and MariaDB. What is right is
-//! computed by a statement, which SQLite and DuckDB answer alike. The questions are rows of `tests/fixtures/answers/questions.jsonl`.
+//! Questions over public data, each answered by one call, and the same from a sheet, SQLite, PostgreSQL and MariaDB. The
+//! expected answer is computed by a statement, on which SQLite and DuckDB agree. The questions are rows of
+//! `tests/fixtures/answers/questions.jsonl`.
 
 use std::{collections::BTreeMap, fmt::Write as _, fs, process::Command};
 
@@ -76,7 +77,7 @@ impl Fixtures {
         script
     }
 
-    /// Writes the contract of every data set into a house. `source` is the adapter and the settings for one of them.
+    /// Writes the contract of every data set into a house. `source` is the adapter and the settings for one data set.
     fn write_contracts(&self, house: &House, source: fn(&str) -> (&'static str, String)) {
         for (name, set) in &self.sets {
             let (adapter, settings) = source(name);
@@ -173,7 +174,7 @@ tools:
     )
 }
 
-/// Returns what a statement answers, by the names of its columns.
+/// Returns the result of a statement, by the names of its columns.
 fn expected(database: &rusqlite::Connection, sql: &str) -> Vec<Map<String, Value>> {
     let mut statement = database.prepare(sql).expect(sql);
     let names: Vec<String> = statement
@@ -197,7 +198,7 @@ fn expected(database: &rusqlite::Connection, sql: &str) -> Vec<Map<String, Value
     rows.expect(sql).collect::<Result<_, _>>().expect(sql)
 }
 
-/// Returns what DuckDB answers to every question. Its package is fetched once, by its version and digest.
+/// Returns DuckDB's answer to every question. Its package is fetched once, by its version and digest.
 fn duckdb_answers() -> Vec<Vec<Map<String, Value>>> {
     let folder = place::cache().join("duckdb");
     let run = "set -e; if ! cmp --silent \"$1/requirements.txt\" \"$2/requirements.txt\"; then rm -rf \"$1\"; mkdir -p \"$1\"; \

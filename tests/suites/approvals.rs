@@ -1,4 +1,4 @@
-//! Writes that a person approves: planned by the first call, applied by the same call again, once, and by no other.
+//! Writes that a person approves: planned by the first call, and applied once by the same call again, and by no other.
 
 pub(crate) mod offers;
 mod people;
@@ -86,7 +86,7 @@ fn sqlite() -> Shop {
     serve(house, "sql", "{ connection: db, table: items }", touch)
 }
 
-/// Returns a house whose connection `db` is a database in SQLite, which may be written.
+/// Returns a house whose connection `db` is a writable SQLite database.
 pub(crate) fn sqlite_house(statements: &str) -> House {
     let house = House::new().config(ADMIN).config(
         "[connections.db]\nkind = \"sqlite\"\npath = \"data/db.sqlite\"\nwrite = true\n[plugins.sql.grants]\ndb = \"write\"",
@@ -101,7 +101,7 @@ pub(crate) fn database(house: &House) -> rusqlite::Connection {
     rusqlite::Connection::open(path).expect("a file in the temporary folder")
 }
 
-/// Returns the contract of the shop, whose items are where the settings say.
+/// Returns the contract of the shop, whose items are at the place that the settings name.
 pub(crate) fn shop_contract(adapter: &str, settings: &str) -> String {
     let head = format!(
         "contract: shop\ncollections:\n  items:\n    adapter: {adapter}\n    settings: {settings}"
@@ -292,7 +292,7 @@ async fn a_record_that_moved_is_left_as_it_is() {
             done["isError"], false,
             "what was agreed to has not moved: {done}"
         );
-        // A column that is empty has to stay empty too.
+        // An empty column has to remain empty too.
         let empty = plan(&ann.call("delete_item", json!({ "id": 2 })).await);
         assert_eq!(shop.approve(&eve, &empty).await.0, 200);
         let done = ann.call("delete_item", json!({ "id": 2 })).await;
@@ -300,7 +300,7 @@ async fn a_record_that_moved_is_left_as_it_is() {
     }
 }
 
-/// That another record has the value already says nothing of the record that was agreed to.
+/// It does not matter for the approved record that another record already has the value.
 #[tokio::test]
 async fn a_conflict_with_another_record_leaves_no_stale_plan() {
     let shop = sqlite();
@@ -468,7 +468,7 @@ async fn the_plans_of_one_agent_are_bounded() {
     );
     plan(&reprice(&bob, 1, 200).await);
 
-    // Nor do the agents of one tenant take the room of all others.
+    // Nor do the agents of one tenant use up the room of all others.
     let copies = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 179) \
                   INSERT INTO plans SELECT id || i, caller || i, agent, tenant, subject, contract, tool, change, fingerprint, \
                   sealed, status, created_ms, expires_ms, decided_ms, decided_by, reason \
@@ -532,7 +532,7 @@ async fn what_has_ended_is_forgotten_though_nothing_is_called() {
     until("what expired is gone", async || count() == (1, 0, 0)).await;
 }
 
-/// Starts a gateway with its state in a database, which is its connection `db` too.
+/// Starts a gateway with its state in a database, which is also its connection `db`.
 pub(crate) fn node(server: &Postgres) -> (House, Gateway) {
     let url = server.url();
     let house = House::new()

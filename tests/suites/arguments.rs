@@ -1,5 +1,5 @@
-//! Tests what a call's arguments may be, and what a refusal says: nulls of clients that send every argument, fields
-//! that are emptied, the text that models read.
+//! Tests which arguments a call may have, and the texts of refusals: nulls of clients that send every argument,
+//! fields that are emptied, the text that models read.
 
 use std::{
     process::Command,
@@ -68,7 +68,7 @@ async fn clients_that_send_null_for_what_was_not_set_list_and_change_nothing_els
         listed["structuredContent"]["records"][0]["id"], 1,
         "{listed}"
     );
-    // Null asks for nothing, also of a column that may be null. The ticket without an owner is asked for by a field of its own.
+    // Null asks for nothing, also of a column that may be null. A separate field asks for the ticket without an owner.
     for (arguments, expected) in [
         (
             json!({"subject": null, "owner": null, "has_no_owner": null}),

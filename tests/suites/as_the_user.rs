@@ -1,4 +1,4 @@
-//! A server behind Weir that is called as the person who asks: each call bears its own caller's token, and nothing else does.
+//! A server behind Weir that is called as the person who asks: each call carries its own caller's token, and nothing else does.
 
 mod exchange;
 mod kills;
@@ -22,7 +22,7 @@ use weir_tests::{
 
 use crate::approvals::offers::{approve, plan};
 
-/// A server that wants tokens of people, and its issuer; killed when dropped.
+/// A server that requires tokens of people, and its issuer; killed when dropped.
 struct Protected {
     _running: Running,
     url: String,
@@ -75,7 +75,7 @@ impl Protected {
     }
 }
 
-/// A person's browser: it keeps cookies, and says at the issuer who it is.
+/// A person's browser: it keeps cookies, and identifies its user at the issuer.
 pub(crate) struct Browser {
     client: Client,
     user: &'static str,
@@ -87,7 +87,7 @@ pub(crate) struct Browser {
 impl Browser {
     pub(crate) fn of_user(user: &'static str) -> Self {
         choose_tls();
-        // A gateway that is killed takes its connections along.
+        // Killing a gateway closes its connections too.
         let client = Client::builder()
             .redirect(Policy::none())
             .no_proxy()
@@ -331,7 +331,7 @@ async fn find_no_token(server: &Protected, house: &House) -> Vec<String> {
     tokens
 }
 
-/// Looks for the tokens also in what the gateway says.
+/// Looks for the tokens also in what the gateway prints.
 async fn find_no_token_anywhere(server: &Protected, house: &House, gateway: &Gateway) {
     let tokens = find_no_token(server, house).await;
     assert!(tokens.len() >= 6, "{tokens:?}");
@@ -404,7 +404,7 @@ async fn each_call_bears_its_own_callers_token() {
                 session.is_none_or(|session| session.ends_with(user)),
                 "{call}"
             );
-            // The answer to the gateway's own question, by which bob went on, was for the gateway alone.
+            // The answer to the gateway's own question, with which bob continued, was only for the gateway.
             let params = call["params"].as_array().expect("names");
             let answers = ["inputResponses", "requestState"];
             assert!(
@@ -415,7 +415,7 @@ async fn each_call_bears_its_own_callers_token() {
             );
         }
 
-        // What is revoked at the issuer is asked for again, of that caller alone.
+        // After a revocation at the issuer, only that caller is asked to sign in again.
         server.control("revoke?user=ann").await;
         link(&whoami(&url, &ann).await);
         assert!(text(&whoami(&url, &bob).await).contains("you are bob"));
@@ -434,7 +434,7 @@ fn disconnect(house: &House, owner: &str) {
     house.succeed(&["upstream", "disconnect", "notes", &number]);
 }
 
-/// A link is for one caller and one browser: who has only a part of it connects nothing.
+/// A link is for one caller and one browser: a changed link, or another browser, connects nothing.
 #[tokio::test]
 async fn a_sign_in_ends_in_the_browser_that_began_it() {
     let server = Protected::start("modern", 600);
@@ -519,7 +519,7 @@ async fn a_token_is_renewed_once_for_all_who_need_it() {
     assert!(text(&whoami(&url, &key).await).contains("you are ann"));
 }
 
-/// A server that wants people to sign in is added in one go, and an account is not left behind where nothing comes of it.
+/// A server that requires people to sign in is added in one step, and a failed attempt leaves no account behind.
 #[tokio::test]
 async fn a_server_that_wants_a_sign_in_is_added_at_once() {
     let server = Protected::start("legacy", 600);
@@ -604,7 +604,8 @@ async fn an_approval_outlives_the_question_for_an_account() {
     assert_ne!(plan(&sign().await), id, "it is used up");
 }
 
-/// The issuer reads the document itself, checks it by its draft, and takes the gateway for the client that it describes.
+/// The issuer reads the document itself, checks it by the draft of the standard, and accepts the gateway as the
+/// client that it describes.
 #[tokio::test]
 async fn an_issuer_knows_the_gateway_by_its_document() {
     let port = free_port();

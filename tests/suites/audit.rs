@@ -67,7 +67,7 @@ async fn the_digest_of_arguments_finds_their_calls() {
     assert!(code == 1 && out.is_empty() && err.contains("JSON"), "{err}");
 }
 
-/// A disk that is full where the output goes says nothing of the trail.
+/// A full disk at the output's place does not mean that the trail is broken.
 #[tokio::test]
 async fn an_output_that_cannot_be_written_is_no_fault_of_the_trail() {
     let house = sample::house();
@@ -381,8 +381,8 @@ async fn verify_finds_every_change() {
     );
 }
 
-/// The gateway is killed under load, again and again, with two more processes on the same state: everything that a
-/// client was answered is recorded.
+/// The gateway is killed under load, again and again, with two more processes on the same state: every call that a
+/// client got an answer to is recorded.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn what_was_answered_before_a_kill_is_recorded() {
     const KILLS: usize = 50;
@@ -443,7 +443,7 @@ async fn what_was_answered_before_a_kill_is_recorded() {
     }
     drop((first, second));
     assert!(receipts.len() > KILLS, "{} answers", receipts.len());
-    // The newest of each chain stand for those before them, which they are chained to.
+    // The newest records of each chain vouch for the earlier ones, to which they are chained.
     let mut newest = std::collections::BTreeMap::new();
     for receipt in &receipts {
         let mut parts = receipt.split(':');
@@ -473,7 +473,7 @@ async fn what_was_answered_before_a_kill_is_recorded() {
     );
 }
 
-/// Without its trail a gateway answers nothing and runs no write; it goes on by itself when the trail is back.
+/// Without its trail a gateway answers nothing and runs no write; it resumes on its own when the trail is back.
 #[tokio::test]
 async fn what_cannot_be_recorded_is_not_answered() {
     let house = sample::house();
@@ -525,7 +525,7 @@ async fn what_cannot_be_recorded_is_not_answered() {
     assert_eq!(house.run(&["audit", "verify"]).0, 0);
 }
 
-/// Returns whether this machine lets its processes have mounts of their own; where it does not, that is printed.
+/// Returns whether this machine lets processes have their own mounts; prints a note if it does not.
 fn may_mount() -> bool {
     let tried = std::process::Command::new("unshare")
         .args(["--mount", "mount", "-t", "tmpfs", "tmpfs", "/mnt"])
@@ -537,8 +537,8 @@ fn may_mount() -> bool {
     is_allowed
 }
 
-/// Serves with a state folder on a disk of 16 MB, which the gateway's own mounts alone have: it goes with the process. Returns
-/// the folder as this process reaches it.
+/// Serves with a state folder on a disk of 16 MB, which exists only in the gateway's own mounts and disappears with the
+/// process. Returns the folder as this process reaches it.
 fn serve_on_small_disk(house: &House) -> (Gateway, PathBuf) {
     let weir = house.weir(&SERVE);
     let mut mounted = std::process::Command::new("unshare");
@@ -570,8 +570,8 @@ fn complaints(gateway: &Gateway) -> BTreeMap<String, usize> {
     counts
 }
 
-/// While a disk is full nothing is answered, and the log says each thing once, however often it is tried; it goes on by itself
-/// when there is room.
+/// While a disk is full nothing is answered, and each failure is logged once, however often it is retried; the gateway resumes
+/// on its own when there is room.
 #[tokio::test]
 async fn a_full_disk_is_one_line_in_the_log() {
     if !may_mount() {
@@ -638,7 +638,7 @@ async fn a_full_disk_is_one_line_in_the_log() {
     assert_eq!(code, 0, "{out}{err}");
 }
 
-/// A limit on the size of files does not end the process: what cannot be recorded is refused, and what was is whole.
+/// A limit on the size of files does not end the process: what cannot be recorded is refused, and what was recorded is intact.
 #[tokio::test]
 async fn a_file_limit_is_outlived() {
     let house = sample::house();

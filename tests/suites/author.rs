@@ -58,7 +58,7 @@ impl Desk {
         &self.folder
     }
 
-    /// Returns `weir` in a folder of the desk. Builds share what they have in common, as they would at their author's.
+    /// Returns `weir` in a folder of the desk. Builds share what they have in common, as on their author's machine.
     fn weir(&self, inside: &str, words: &[&str]) -> Command {
         let mut command = Command::new(place::binary("weir"));
         for (name, _) in std::env::vars()
@@ -183,7 +183,7 @@ fn a_new_plugin_is_built_checked_served_and_called_in_each_language() {
                 "{language}: {check}: {checked}"
             );
         }
-        // The others' tools need not make the same component twice, which is a warning and no failure.
+        // The build tools of other languages may not be reproducible, which is a warning and not a failure.
         let repeats = ["rust", "c"].contains(&language);
         let second = levels.get("second build").copied();
         assert!(
@@ -373,7 +373,7 @@ fn a_new_plugin_in_rust_is_a_native_library_too() {
                 seed()
             );
         }
-        // The lines that it printed, where it says that they belong.
+        // Puts the lines that it printed where it asks for them.
         let config = fs::read_to_string(folder.join("weir.toml")).expect("the template's");
         let under = format!("[plugins.{name}]\n");
         assert!(config.contains(&under), "{config}");

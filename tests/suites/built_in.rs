@@ -1,4 +1,4 @@
-//! The program with its adapters inside: it needs no plugins folder, and a file in one replaces the adapter inside.
+//! The program with its built-in adapters: it needs no plugins folder, and a file in that folder replaces the built-in adapter.
 
 use std::time::{Duration, Instant};
 
@@ -189,7 +189,7 @@ fn the_version_says_what_is_inside_and_of_which_commit() {
     );
 }
 
-/// A build that one gateway of a user compiled is found by the next one, in whatever folder it is.
+/// A build that one gateway of a user compiled is found by the next one, whatever folder it runs in.
 #[test]
 fn gateways_of_one_user_compile_once() {
     let cache = House::new();

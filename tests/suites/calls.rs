@@ -145,7 +145,7 @@ async fn bad_arguments_never_reach_a_source() {
     assert_eq!(web.requests(), before + 1);
 }
 
-/// A client that knows only the error repairs its call in one retry.
+/// A client that sees only the error corrects its call in one retry.
 #[tokio::test]
 async fn an_error_is_enough_to_repair_the_call() {
     let house = sample::house();
@@ -185,7 +185,7 @@ async fn an_error_is_enough_to_repair_the_call() {
     }
 }
 
-/// Repairs mechanically: takes a suggested name, else the example, else drops what is unknown.
+/// Repairs mechanically: takes a suggested name, otherwise the example, otherwise drops what is unknown.
 fn repair(arguments: &mut Value, error: &Value) {
     let field = error["field"].as_str().expect("an error names its field");
     let map = arguments.as_object_mut().expect("arguments are an object");
@@ -227,7 +227,7 @@ tools:
         .file("contracts/rows.yaml", contract)
         .file("data/rows.csv", text);
     let (gateway, client) = house.serve_client();
-    // A busy machine may be too slow to describe so many rows in time; then it is tried again.
+    // A busy machine may be too slow to describe this many rows in time; then it is tried again.
     listed(&client, "list_rows").await;
     let call = |name: &str| json!({"name": "list_rows", "arguments": {"name": name, "limit": 5}});
     let mut asked = call("number 39999");
@@ -373,7 +373,7 @@ async fn a_write_runs_to_its_end_whoever_leaves() {
     .await;
 }
 
-/// The service has made the change, whatever it says about it.
+/// The service has made the change, whatever its answer is.
 #[tokio::test]
 async fn a_write_with_too_large_an_answer_may_have_been_done() {
     let web = Web::start().await;
@@ -450,7 +450,7 @@ async fn a_changed_contract_is_announced() {
     assert!(tools.iter().any(described), "{tools:?}");
 }
 
-/// A caller that names no tool gets the list of tools, and how to go on.
+/// A caller that names no tool gets the list of tools and the next step.
 #[test]
 fn without_a_tool_the_tools_are_listed() {
     let house = sample::house().file("data/h.csv", "id,help\n1,x\n");

@@ -47,7 +47,7 @@ fn over_stdio(command: Command, mode: &str) -> Value {
     ))
 }
 
-/// Checks what holds for every client.
+/// Checks what applies to every client.
 fn check(report: Value) -> Value {
     let tools = report["tools"].as_array().expect("a report lists tools");
     let mut names: Vec<&str> = tools

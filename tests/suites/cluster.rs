@@ -1,5 +1,5 @@
-//! A fleet over one PostgreSQL and behind HAProxy, with the configuration of `deploy/`, each node on a machine of its own: calls go
-//! to the nodes in turn, what an admin changes at one of them holds at all, and a node or the database may be lost.
+//! A fleet over one PostgreSQL and behind HAProxy, with the configuration of `deploy/`, each node on its own machine: calls go
+//! to the nodes in turn, an admin's change at one node applies at all nodes, and a node or the database may be lost.
 
 mod changes;
 mod fleet;
@@ -23,7 +23,7 @@ use self::{
     load::{CALLERS, Load},
 };
 
-/// Returns how often something is tried: `cargo xtask cluster` tries it as often as it takes to trust it.
+/// Returns how often something is tried: `cargo xtask cluster` tries it often enough to trust the result.
 pub(crate) fn rounds(usual: usize, many: usize) -> usize {
     match std::env::var_os("WEIR_MANY_ROUNDS") {
         Some(_) => many,
@@ -147,7 +147,7 @@ async fn a_killed_node_costs_nothing_but_what_it_was_doing() {
         repeated <= 4 * CALLERS,
         "{repeated} of {answered} calls were repeated"
     );
-    // The trails of all, that of the killed process among them, are one.
+    // The trails of all processes, including the killed one, form one trail.
     let urls: Vec<String> = (0..NODES.len()).map(|node| fleet.admin(node).url).collect();
     let mut words = vec!["audit", "collect", "--to", "all"];
     for url in &urls {
@@ -163,10 +163,10 @@ async fn a_killed_node_costs_nothing_but_what_it_was_doing() {
     );
 }
 
-/// A node that is asked to end says so first: nothing that is sent to it is lost, and no call is repeated.
+/// A node that is asked to stop announces it first: no request to it is lost, and no call is repeated.
 #[tokio::test(flavor = "multi_thread")]
 async fn nodes_that_end_one_after_the_other_cost_no_call() {
-    // Each waits so long before it ends.
+    // Each waits this long before it ends.
     let Some(mut fleet) = Fleet::start_with(("drain_s = 5", "drain_s = 8")).await else {
         return;
     };
@@ -234,7 +234,7 @@ async fn calls_go_on_while_the_database_is_away() {
     assert_eq!((failed, repeated), (vec![], 0));
 }
 
-/// The notifications of a database that goes away are lost, and what was changed meanwhile is not.
+/// The notifications of a lost database are lost, but changes made meanwhile are not.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_change_is_missed_when_the_database_restarts_again_and_again() {
     let Some(mut fleet) = Fleet::start().await else {

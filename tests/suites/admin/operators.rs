@@ -1,4 +1,4 @@
-//! Operators that are revoked: one stays.
+//! Operators are revoked, except for the last.
 
 use serde_json::json;
 use weir_tests::{Admin, Postgres};
@@ -6,8 +6,8 @@ use weir_tests::{Admin, Postgres};
 use super::serve_sample;
 use crate::sample;
 
-/// Has two operators revoke each other at the same moment, several times. `admin` asks one gateway, and the other one the gateway at
-/// `other_url`: one of them is refused, and can make another one.
+/// Has two operators revoke each other at the same moment, several times. `admin` asks one gateway, and the other operator the
+/// gateway at `other_url`: one of the two is refused, and can make another operator.
 async fn revoke_each_other(mut admin: Admin, other_url: &str) {
     let (_, listed) = admin.ask("GET", "/v1/admins", "").await;
     let mut id = listed[0]["id"].as_str().expect("an id").to_owned();
@@ -25,8 +25,8 @@ async fn revoke_each_other(mut admin: Admin, other_url: &str) {
             admin.ask("DELETE", &other_path, ""),
             other.ask("DELETE", &path, ""),
         );
-        // The second one is refused as the last, or no longer known by the time that it asks.
-        // Where a state is shared, 200 says that it holds everywhere.
+        // The second request is refused because it would revoke the last operator, or because its own operator is
+        // already revoked. Where a state is shared, 200 means that the change holds everywhere.
         assert!(
             matches!(
                 (mine, theirs),

@@ -319,7 +319,7 @@ async fn a_refusal_is_short_however_long_the_request_was() {
     }
 }
 
-/// Each path with a name answers what it describes where the name is no UTF-8.
+/// Each path with a name answers as described where the name is not UTF-8.
 #[tokio::test]
 async fn a_name_that_is_no_text_is_refused_as_described() {
     let (_house, _gateway, admin) = serve_sample();
@@ -368,7 +368,7 @@ async fn an_unknown_draft_to_go_on_from_is_named() {
     );
 }
 
-/// Arguments of a trial are read as an agent's are, and none of what JSON can say of them is lost on the way.
+/// Arguments of a trial are read as an agent's are, and nothing that JSON can express is lost on the way.
 #[tokio::test]
 async fn a_trial_is_as_strict_about_arguments_as_a_call_of_an_agent() {
     let (_house, gateway, admin) = serve_sample();
@@ -489,7 +489,7 @@ async fn a_large_body_is_not_read_for_who_may_not_send_it() {
     }
 }
 
-/// The memory of large bodies is the system's again once they have ended, also where their clients have gone.
+/// The memory of large bodies is returned to the system once they have ended, even if their clients have gone.
 #[tokio::test]
 async fn the_memory_of_large_bodies_is_given_back() {
     const BODY_BYTES: usize = 20 << 20;

@@ -8,7 +8,7 @@ use weir_tests::{House, Stdio, strangers::STRANGERS, web::Web};
 
 use crate::upstreams::entry;
 
-/// The number of tools of each server as it was pinned here, those that no client can be asked for left out.
+/// The number of tools of each server at the version pinned here, without those that need a client which can be asked.
 const COUNTS: [(&str, usize); 10] = [
     ("everything", 13),
     ("filesystem", 14),
@@ -78,7 +78,7 @@ impl Ten {
             .1
     }
 
-    /// Puts all of them behind the gateway.
+    /// Puts all servers behind the gateway.
     pub(super) fn behind(&self, house: House) -> House {
         Self::servers().fold(house, |house, server| {
             let env: Vec<String> = self
@@ -91,7 +91,7 @@ impl Ten {
         })
     }
 
-    /// Starts one of them, with nothing between.
+    /// Starts one server, with nothing in between.
     pub(super) async fn direct(&self, server: &str) -> Stdio {
         Stdio::server(&self.words(server), &self.env(server)).await
     }
@@ -136,7 +136,7 @@ impl Ten {
                 "\"thoughtNumber\": 1",
             ),
             case("github", "get_issue", issue, "Item 7"),
-            // There is no browser, and the server says so.
+            // There is no browser, and the server reports that.
             Case {
                 is_error: true,
                 ..case(

@@ -1,4 +1,4 @@
-//! Writes of plugins' tools and of other servers' tools that wait for a person: what is agreed to are the arguments.
+//! Writes of plugins' tools and of other servers' tools that wait for a person: a person approves the arguments.
 
 use serde_json::{Value, json};
 use weir_tests::{Admin, House, Modern, place, read_output, strangers::hostile};
@@ -82,8 +82,8 @@ async fn a_write_of_a_plugin_runs_after_a_person_approved_it_and_once() {
     assert_ne!(plan(&remove(answer).await), id, "it is used up");
 }
 
-/// An adapter defines no tools, so that no approval of one could ever be asked for: a configuration that wants it is refused,
-/// whether the adapter comes with the gateway or not.
+/// An adapter defines no tools, so that no approval of one could ever be requested: a configuration that asks for it is
+/// refused, whether the adapter comes with the gateway or not.
 #[tokio::test]
 async fn approval_of_the_tools_of_an_adapter_is_refused() {
     let house = sample::house().config("[plugins.sheet]\napproval = [\"create_airport\"]");

@@ -24,7 +24,7 @@ fn call_as_ann(shop: &Shop) -> Value {
     report["calls"][1]["structured"].clone()
 }
 
-/// A person of two roles reads as the one and decides as the other, but about no write of their own.
+/// A person with two roles reads as the one and decides as the other, but never about their own write.
 #[tokio::test]
 async fn roles_of_a_person_join_and_their_own_write_is_for_another() {
     let port = free_port();

@@ -136,8 +136,8 @@ fn serve(exchanger: &Exchanger, behind: &Gateway, client: &Client, more: &str) -
     (house, gateway)
 }
 
-/// Two callers, a server behind that takes tokens for itself alone: each call has a token of its own caller there, which the
-/// caller's own was exchanged for.
+/// Two callers and a server that accepts only tokens issued for it: each call carries a token of its caller, obtained in
+/// exchange for the caller's own.
 #[tokio::test]
 async fn a_callers_token_is_exchanged_for_one_of_the_server() {
     let exchanger = Exchanger::start();
@@ -190,7 +190,8 @@ async fn a_callers_token_is_exchanged_for_one_of_the_server() {
     }
 }
 
-/// This server knows no identity assertions (ID-JAG), and gives an access token where one is asked for: it is not taken for one.
+/// This server does not support identity assertions (ID-JAG), and issues an access token where one is requested: that
+/// token is not taken for an assertion.
 #[tokio::test]
 async fn another_token_than_the_one_that_was_asked_for_is_not_used() {
     let exchanger = Exchanger::start();

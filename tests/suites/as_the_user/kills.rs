@@ -1,4 +1,4 @@
-//! Kills the gateway at each step of a sign-in: what was begun goes on or is asked for again, and nothing is there twice.
+//! Kills the gateway at each step of a sign-in: what was begun continues or is requested again, and nothing exists twice.
 
 use std::{process::Stdio, time::Duration};
 
@@ -27,7 +27,7 @@ async fn kill_within(browser: &Browser, back: &str, wait: Duration, kill: impl F
     opened.await.expect("it ends");
 }
 
-/// While the answer of the issuer is on its way, and after each other time that a sign-in may have got so far.
+/// While the issuer's answer is on its way, and after each other time that a sign-in may have taken to get so far.
 #[tokio::test]
 async fn a_kill_while_a_sign_in_ends_leaves_one_account_or_none() {
     let server = Protected::start("modern", 600);
@@ -53,7 +53,7 @@ async fn a_kill_while_a_sign_in_ends_leaves_one_account_or_none() {
         let wait = Duration::from_millis(wait);
         kill_within(&browser, &back, wait, || restart(&house, &mut gateway)).await;
         server.control("set?answer=0").await;
-        // The same page again ends the sign-in, or says that it is over.
+        // Opening the same page again completes the sign-in, or reports that it is over.
         let (status, page, _) = browser.open("GET", &back, "").await;
         let is_over =
             status == StatusCode::OK || status.is_client_error() || status.is_server_error();
@@ -73,7 +73,7 @@ async fn a_kill_while_a_sign_in_ends_leaves_one_account_or_none() {
     }
 }
 
-/// Wherever the gateway is killed, a caller has one account or none, and the way goes on.
+/// Wherever the gateway is killed, a caller has one account or none, and can continue.
 #[tokio::test]
 async fn a_kill_loses_and_doubles_no_account() {
     let server = Protected::start("modern", 8);

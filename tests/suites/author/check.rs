@@ -10,7 +10,7 @@ use weir_tests::{Modern, gateway::read_output, place};
 use super::Desk;
 use crate::sample;
 
-/// A check says what is wrong with what was built, and where.
+/// A check reports what is wrong with the build, and where.
 #[test]
 fn a_check_fails_where_an_agent_would() {
     let desk = Desk::new("flawed");
@@ -160,7 +160,8 @@ fn a_fault_in_javascript_has_its_file_and_line() {
     assert!(!out.contains("build:"), "{out}");
 }
 
-/// An import that cannot be made says what to do: a package in CommonJS alone, one that is not installed, a part of Node.
+/// An import that cannot be resolved is reported with what to do: a package only in CommonJS, one that is not
+/// installed, a part of Node.
 #[test]
 fn an_import_in_javascript_that_cannot_be_made_says_what_to_do() {
     let desk = Desk::new("importing");
@@ -241,7 +242,7 @@ fn an_import_in_javascript_that_cannot_be_made_says_what_to_do() {
     );
 }
 
-/// Authors write their own lists of packages, and leave out what a new plugin's list had.
+/// Authors write their own lists of packages, and leave out what the list of a new plugin has.
 #[test]
 fn a_build_names_what_makes_the_component_where_it_is_missing() {
     let desk = Desk::new("unmade");
@@ -273,7 +274,7 @@ fn a_build_names_what_makes_the_component_where_it_is_missing() {
     assert!(!err.contains("apt install"), "{err}");
 }
 
-/// The linker names what is not defined once for each use, and in its own words.
+/// The linker reports an undefined name once for each use, and in its own words.
 #[test]
 fn what_a_plugin_in_c_does_not_define_is_named() {
     let desk = Desk::new("undefined");
@@ -305,10 +306,10 @@ fn what_a_plugin_in_c_does_not_define_is_named() {
     }
 }
 
-/// Plugins in Rust share what they have in common, unless their author says where to build.
+/// Plugins in Rust share what they have in common, unless their author sets the build folder.
 #[test]
 fn plugins_in_rust_are_built_in_one_folder() {
-    // A cargo that compiles nothing: what is asked of it is what counts.
+    // A cargo that compiles nothing: only its arguments matter here.
     const CARGO: &str = "#!/bin/sh
 target=${CARGO_TARGET_DIR:-$PWD/target}
 if [ \"$1\" = metadata ]; then
@@ -350,7 +351,7 @@ echo built > \"$target/wasm32-unknown-unknown/release/$(basename \"$PWD\").wasm\
     };
     let shared = cache.join("weir/rust-plugins");
     let command = format!("$ CARGO_TARGET_DIR={} cargo ", shared.display());
-    // The last one has the name of the first: nothing of that is taken for its own.
+    // The last plugin has the name of the first: none of the first one's output is taken for its own.
     for (name, is_cleaned) in [("one", false), ("two", false), ("more/one", true)] {
         let err = build(name, None);
         assert!(err.contains(&format!("{command}build")), "{err}");
@@ -455,7 +456,7 @@ export const { about, tools } = plugin({ name: "chained", version: "0.1.0", tool
     assert_eq!(tools.len(), 3, "{tools:?}");
 }
 
-/// A file that is no component, or none of this interface, fails at once, for programs too.
+/// A file that is not a component, or not one of this interface, fails at once, for programs too.
 #[test]
 fn what_does_not_load_fails_and_nothing_else_is_tried() {
     let desk = Desk::new("broken");
@@ -493,7 +494,7 @@ fn what_does_not_load_fails_and_nothing_else_is_tried() {
     }
 }
 
-/// The check answers no question and follows no task: a tool that needs one of them is not at fault.
+/// The check answers no question and follows no task: a tool that needs either is not at fault.
 #[test]
 fn a_tool_that_asks_first_or_runs_only_as_a_task_passes() {
     let desk = Desk::new("asking");

@@ -9,7 +9,7 @@ use super::Desk;
 
 const SENTENCE: &str = "The tool failed; its operator finds the reason in the log.";
 
-/// The tools that fail in a language, and what the log says of each.
+/// The tools that fail in a language, and the log line of each.
 type Failing = &'static [(&'static str, &'static str)];
 
 const THROWN: Failing = &[
@@ -152,8 +152,8 @@ const weir_plugin weir_this_plugin = {"failing", "0.1.0", TOOLS};
     ),
 ];
 
-/// Tools that change their minds: each leaves more behind than its instance may have, if nothing is given back: in one call,
-/// or in the second (an instance is used again while it has less than 80% of its memory).
+/// Tools that abandon an answer: without freeing memory, each would leave more behind than its instance may have, in one
+/// call or in the second (an instance is used again while it uses less than 80% of its memory).
 const CHANGING: &str = r#"
 #include <string.h>
 
@@ -241,7 +241,7 @@ async fn the_text_of_a_failure_reaches_the_log_and_no_caller() {
                 "{language}: {tool}: {log}"
             );
         }
-        // A caller who hears of a failure would call again, and the row would be written twice.
+        // A caller who received an error would call again, and the row would be written twice.
         let written = client.call_listening("write", json!({})).await;
         assert_ne!(written.result()["isError"], true, "{language}: {written:?}");
         assert_eq!(written.messages.len(), 1, "{language}: {written:?}");
@@ -259,7 +259,7 @@ async fn the_text_of_a_failure_reaches_the_log_and_no_caller() {
     }
 }
 
-/// An instance serves many calls: in C it has back what an answer that was not given, and an error that was none, took.
+/// An instance serves many calls: in C it regains the memory of an abandoned answer and of an abandoned error.
 #[tokio::test]
 async fn what_a_tool_in_c_gave_up_takes_no_memory() {
     let desk = Desk::new("changing");

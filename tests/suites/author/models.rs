@@ -7,7 +7,7 @@ use weir_tests::place;
 
 use super::Desk;
 
-/// Makes a plugin whose author has installed what one of the lists in `tests/clients` names.
+/// Makes a plugin whose author has installed the packages of a list in `tests/clients`.
 fn begin(desk: &Desk, installed: &str) -> PathBuf {
     desk.succeed("", &["plugin", "new", "models", "--lang", "python"]);
     let folder = desk.path().join("models");
@@ -85,7 +85,7 @@ fn a_model_is_the_schema_of_the_dataclass_and_its_own_rules_refuse() {
             "{tool}: {err}"
         );
     }
-    // What no schema can say is the model's to refuse, with its own words.
+    // The model refuses what no schema can express, with its own message.
     let answer = refused("place", r#"{"item": "lamp"}"#);
     assert_eq!(
         (&answer["code"], &answer["field"]),

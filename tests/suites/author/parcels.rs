@@ -29,7 +29,7 @@ async fn the_same_functions_are_the_same_tools_in_each_language() {
         let name = &format!("parcels-{language}");
         let folder = desk.begin(name, language, "tools");
         fs::write(folder.join(source), text).expect("the source is written");
-        // A component in Rust has the name of its crate, and the others the one in their source.
+        // A component in Rust has the name of its crate, and the others have the name in their source.
         let plugin = if language == "rust" { name } else { "parcels" };
         // The waiting tool is ended by its caller and not by its limit of processor time.
         let config = format!(
@@ -165,14 +165,14 @@ async fn answers(client: &Modern) -> Vec<String> {
             "{tool} {arguments}: {is_error} {} {content}",
             structured.map_or("", RawValue::get)
         );
-        // Each call has an id of its own.
+        // Each call has its own id.
         let call_id = answer.result()["structuredContent"]["call_id"].as_str();
         answers.push(call_id.map_or(outcome.clone(), |id| outcome.replace(id, "CALL")));
     }
     answers
 }
 
-/// Returns what `draw` says before its answer.
+/// Returns the messages of `draw` before its answer.
 async fn progress(client: &Modern) -> Vec<String> {
     let answer = client
         .ask("tools/call", waiting_for("draw", json!({})))
@@ -192,7 +192,7 @@ fn waiting_for(tool: &str, arguments: Value) -> Value {
     json!({"name": tool, "arguments": arguments, "_meta": {"progressToken": "p"}})
 }
 
-/// Leaves a call that waits until then, and waits until the audit trail says what became of it.
+/// Disconnects from a call that waits until then, and waits until the audit trail has its outcome.
 async fn leave(desk: &Desk, name: &str, client: &Modern, note: bool, outcome: &str) {
     let mut call =
         Events::open(client.request("tools/call", waiting_for("wait", json!({"note": note}))))
@@ -226,7 +226,7 @@ async fn leave(desk: &Desk, name: &str, client: &Modern, note: bool, outcome: &s
     }
 }
 
-/// Returns the question of `remove`, and what comes of its answer.
+/// Returns the question of `remove`, and the result of answering it.
 async fn asked(client: &Modern, sure: bool) -> [String; 2] {
     let ask = async |params: &Value| {
         let mut params = params.clone();
@@ -259,8 +259,8 @@ async fn asked(client: &Modern, sure: bool) -> [String; 2] {
     ]
 }
 
-/// Over a URL there is the schema alone: each parameter has its own flag, required ones come in their order without one, and
-/// what its author has declared for the terminal beside the plugin is not known.
+/// Over a URL there is only the schema: each parameter has its own flag, required ones may be given in order without a flag,
+/// and the terminal settings that the author declared in the plugin are unknown.
 fn called_from_afar(desk: &Desk, name: &str, url: &str) {
     let answer = r#"{"environment":"prod","service":"web","version":"latest"}"#;
     let call =
@@ -290,7 +290,7 @@ fn called_from_afar(desk: &Desk, name: &str, url: &str) {
     );
 }
 
-/// Returns what `weir call` prints where the words are written as its author has declared them.
+/// Returns what `weir call` prints for words that are written as the author has declared them.
 fn printed(desk: &Desk, name: &str) -> Vec<String> {
     let message = r#"{"environment":"prod","service":"web","version":"2"}"#;
     let input = desk.path().join(name).join("deploy.json");

@@ -7,14 +7,14 @@ use weir_tests::place;
 
 use super::Desk;
 
-/// Each kind of type hint is tried natively: what it says, what it reads, and what is refused; pydantic models where
-/// they are.
+/// Each kind of type hint is tried natively: its schema, what it reads, and what it refuses; pydantic models where
+/// installed.
 #[test]
 fn type_hints_are_the_schemas_of_the_table() {
     python("python-mcp1", "hints.py", "hints are right");
 }
 
-/// The same of JavaScript: the types that its SDK has, their options, and what it refuses.
+/// The same for JavaScript: the types of its SDK, their options, and what it refuses.
 #[test]
 fn types_of_javascript_are_the_schemas_of_the_table() {
     javascript("types.mjs", "types are right");
@@ -63,7 +63,7 @@ fn parameters_in_c_are_the_schemas_of_the_table() {
     let bare = json!({"name": "bare", "inputSchema": {"type": "object", "properties": {}}});
     let definitions = desk.json("types", &["plugin", "schema"]);
     assert_eq!((&definitions[0], &definitions[2]), (&rules, &bare));
-    // A paragraph that is too long for a title is a description alone, with its first sentence as the title.
+    // A paragraph that is too long for a title is only a description, and its first sentence is the title.
     let long = "\u{e6}".repeat(200);
     for (at, title, description) in [
         (3_usize, json!(long), long.clone()),
@@ -88,7 +88,7 @@ fn parameters_in_c_are_the_schemas_of_the_table() {
         "{out}"
     );
 
-    // A text of C ends at a NUL, so that one is refused; an escaped backslash before the same digits is none.
+    // A text of C ends at a NUL, so a NUL is refused; an escaped backslash before the same digits is not a NUL.
     let (code, out, err) = answer(r#"{"text":"a\\u0000b"}"#);
     assert!(
         code == 0 && out.contains(r#""text":"a\\u0000b""#),
@@ -101,12 +101,13 @@ fn parameters_in_c_are_the_schemas_of_the_table() {
     );
 }
 
-/// Authors may write TypeScript: the compiler runs before the component is made, and knows what each function is given.
+/// Authors may write TypeScript: the compiler runs before the component is made, and checks the argument types of
+/// each function.
 #[test]
 fn typescript_is_compiled_against_the_types_of_the_sdk() {
     let desk = Desk::new("typed");
     let folder = desk.begin("typed", "js", "tools");
-    // Beside what the tests have of JavaScript lies their TypeScript.
+    // The tests' TypeScript lies next to their JavaScript.
     let [shared, compiler] = [
         "clients/tiny-js/node_modules",
         "clients/openapi/node_modules/typescript",
@@ -195,8 +196,8 @@ fn docstrings_in_python_are_read_in_every_style() {
     python("plugin-models1", "docstrings.py", "docstrings are right");
 }
 
-/// The first paragraph of many docstrings is longer than a title may be. What is built of it is served, and nothing that a
-/// docstring says of parameters is lost.
+/// The first paragraph of many docstrings is longer than a title may be. The build is served, and nothing that a docstring
+/// says about parameters is lost.
 #[test]
 fn docstrings_as_servers_have_them_are_what_agents_read() {
     let desk = Desk::new("documented");

@@ -7,8 +7,8 @@ use weir_tests::Modern;
 
 use super::Desk;
 
-/// A language, where its source lies, and the source. `look` prints, and tells whether the clock and chance are those of the
-/// gateway; `read` reads the file of a root.
+/// A language, where its source lies, and the source. `look` prints, and reports whether the clock and random numbers are
+/// those of the gateway; `read` reads the file of a root.
 const SOURCES: [(&str, &str, &str); 2] = [
     (
         "python",
@@ -111,7 +111,7 @@ export const { about, tools } = plugin({ name: "world", version: "0.1.0", tools:
     ),
 ];
 
-/// What the log says of the tools that fail, in the order of the sources.
+/// The log lines of the tools that fail, in the order of the sources.
 const REASONS: [[(&str, &str); 4]; 2] = [
     [
         (
@@ -166,7 +166,7 @@ async fn the_library_of_a_language_works_in_a_plugin() {
             json!({ "now": true, "later": true, "library": true, "chance": true }),
             "{language}: {looked:?}"
         );
-        // What a library prints may hold a secret, so the log alone has it.
+        // What a library prints may hold a secret, so only the log has it.
         assert_eq!(looked.messages.len(), 1, "{language}: {looked:?}");
         for printed in [
             "a printed word",

@@ -73,7 +73,7 @@ async fn a_revoked_key_is_refused_by_all_nodes_from_the_answer_on_and_its_stream
     }
     for mut stream in streams {
         let began = Instant::now();
-        // A last message may say that the subscription has ended.
+        // A last message may announce the end of the subscription.
         while stream.next(Duration::from_secs(60)).await.is_some() {}
         assert!(began.elapsed() < Duration::from_secs(59), "the stream ends");
     }

@@ -24,7 +24,7 @@ pub(super) struct Fleet {
     pub(super) nodes: Vec<FleetNode>,
     pub(super) database: Postgres,
     pub(super) key: String,
-    /// The first admin key, which every node takes.
+    /// The first admin key, which every node accepts.
     pub(super) admin_key: String,
     pub(super) cluster: Cluster,
 }
@@ -40,7 +40,7 @@ impl Fleet {
         Self::start_by(None, replaced).await
     }
 
-    /// Starts nodes of a program, which is that of this build where none is given.
+    /// Starts nodes of the given program, or of this build's program if none is given.
     pub(super) async fn start_by(program: Option<&Path>, replaced: (&str, &str)) -> Option<Self> {
         if !TestNetwork::is_allowed() {
             return None;
@@ -107,7 +107,7 @@ impl Fleet {
         answer
     }
 
-    /// Returns a client of one node alone.
+    /// Returns a client of only one node.
     pub(super) fn client(&self, node: usize) -> Modern {
         Modern::with_key(self.nodes[node].gateway.url(), &self.key)
     }

@@ -13,10 +13,10 @@ use weir_tests::{Modern, StallMeter};
 
 /// Clients that call at once.
 pub(super) const CALLERS: usize = 8;
-/// The time after which a caller repeats a call. The system has closed the connections of a killed node by then, which takes it a
-/// while where processors are busy, and HAProxy has looked at each node once more.
+/// The time after which a caller repeats a call. By then the system has closed the connections of a killed node, which takes a
+/// while if processors are busy, and HAProxy has checked each node once more.
 const PAUSE: Duration = Duration::from_secs(2);
-/// HAProxy takes a node for lost that does not answer a check within a second, which none does where all of the machine stops.
+/// HAProxy considers a node lost that does not answer a check within a second, and none does if the whole machine stops.
 const STALL_MAX: Duration = Duration::from_millis(500);
 
 /// Clients that look airports up, and repeat a call whose answer was lost.
@@ -72,7 +72,7 @@ impl Load {
         self.kills.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Waits until so many more calls are answered.
+    /// Waits until the given number of further calls is answered.
     pub(super) async fn wait_for(&self, more: usize) {
         let wanted = self.answered.load(Ordering::Relaxed) + more;
         let reached = async {

@@ -61,7 +61,7 @@ async fn a_node_that_is_killed_while_the_database_is_away_starts_from_its_copy()
     };
     within(Duration::from_secs(30), "it is a node again", is_node).await;
     let (status, made) = fleet.admin(0).ask("POST", "/v1/keys", body).await;
-    // The process that was killed may be named as one that could still serve, as long as its copy could be started from.
+    // The killed process may be named as one that could still serve, as long as a start from its copy is possible.
     assert_eq!(status, 201, "{made}");
     let key = made["key"].as_str().expect("a key");
     let client = Modern::with_key(fleet.nodes[1].gateway.url(), key);

@@ -1,4 +1,4 @@
-//! Nodes of an earlier program and of this one side by side, on the tables of this one.
+//! Nodes of an earlier program and of this one side by side, on this program's tables.
 
 use std::{collections::BTreeMap, path::PathBuf};
 

@@ -1,4 +1,4 @@
-//! Writes of a node that is killed: what is known of them, and that none is made twice.
+//! Writes of a node that is killed: their outcomes, and that none is made twice.
 
 use std::{
     collections::BTreeSet,
@@ -16,7 +16,7 @@ use super::{
 };
 use crate::sample;
 
-/// The time in which the lease of a write has ended that a killed node was making: a minute more than the call may take.
+/// The time after which the lease of a killed node's write has ended: a minute more than the call may take.
 const LEASE: Duration = Duration::from_secs(150);
 
 /// Returns one of the codes that no airport of the sample has, each number another.
@@ -36,7 +36,7 @@ pub(super) fn iata_code(number: usize) -> String {
     code(free)
 }
 
-/// Asks for a write with a key of its own. `None`: no answer came.
+/// Asks for a write with its own key. `None`: no answer came.
 async fn write(client: &Modern, iata: &str) -> Option<Value> {
     let meta = json!({ "dev.weir/idempotency-key": iata });
     let new = json!({"iata": iata, "name": "New", "country": "NO"});
@@ -47,7 +47,7 @@ async fn write(client: &Modern, iata: &str) -> Option<Value> {
     answer.get("result").cloned()
 }
 
-/// Writes at one node until it is gone. Returns the codes that were written, and those of which nothing is known.
+/// Writes at one node until it is gone. Returns the codes that were written, and those whose outcome is unknown.
 async fn write_until_gone(client: Modern, first: usize) -> (Vec<String>, Option<String>) {
     let mut written = Vec::new();
     loop {
@@ -98,7 +98,7 @@ async fn what_a_killed_node_was_writing_is_unknown_and_never_written_again() {
     };
     let load = Load::start(&fleet.cluster.url(), &fleet.key);
     let (mut next, mut all, mut lost_answers, mut unknown) = (0, 0, 0, 0);
-    // A kill hits a write between its start and its end soon.
+    // Sooner or later a kill hits a write between its start and its end.
     for round in 0..30 {
         if unknown > 0 && round >= rounds(1, 30) {
             break;
@@ -141,7 +141,7 @@ async fn what_a_killed_node_was_writing_is_unknown_and_never_written_again() {
             .run(NODES[1], &fleet.nodes[1].house, &["audit", "verify"]);
     }
     assert!(unknown > 0, "no kill hit a write: {all} were made");
-    // A write whose end is not in the trail is one that was not answered, which was asked for again above.
+    // A write whose end is not in the trail was not answered, and was requested again above.
     let open = open_intents(&fleet, 1);
     assert!(open <= lost_answers, "{open} of {lost_answers}");
     let counts = count_written(&fleet);
