@@ -1,4 +1,4 @@
-//! Tools that come from code: what a plugin's functions answer, what they may do, and which of its builds serves.
+//! Tools from code: what a plugin's functions answer, what they may do, and which build of it serves.
 
 mod builds;
 
@@ -168,7 +168,7 @@ async fn each_way_to_fail_has_its_own_code() {
         -32021,
         "this client says of nothing that it can answer it: {asks:?}"
     );
-    // A model reads the sentence alone.
+    // A model reads only the sentence.
     let message = asks.reply()["error"]["message"].as_str();
     let lacks = "this client does not declare the capability `elicitation` that this needs";
     assert!(
@@ -233,7 +233,7 @@ async fn a_read_only_tool_neither_posts_nor_replaces_a_file() {
     );
 }
 
-/// A tool that harms itself is `plugin_failed` for its own call alone.
+/// A tool that harms itself is `plugin_failed` only for its own call.
 #[tokio::test]
 async fn a_tool_that_panics_spins_or_allocates_fails_alone() {
     let house = sample::house()
@@ -355,7 +355,7 @@ async fn a_question_is_answered_and_an_altered_or_borrowed_state_is_refused() {
         let refused = ask(&client, refused).await;
         assert_eq!(refused["error"]["code"], -32602, "{what}: {refused}");
     }
-    // Answers may come without a state; a tool that keeps one sees that it is not there.
+    // Answers may come without a state; a tool that keeps a state notices that it is missing.
     let unasked = ask(&client, without).await["result"].clone();
     assert_eq!(
         (code(&unasked), &unasked["isError"]),
@@ -426,7 +426,7 @@ async fn the_operator_names_chooses_and_bounds_the_tools() {
     }
 }
 
-/// A caller who listens to the log hears what a tool tells it, and not the text of a panic, which may hold a secret.
+/// A caller who listens to the log receives what a tool logs, but not the text of a panic, which may hold a secret.
 #[tokio::test]
 async fn the_text_of_a_panic_reaches_the_log_and_no_caller() {
     let inside = House::new().own_plugins(&[]);

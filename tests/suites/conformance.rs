@@ -1,6 +1,6 @@
 //! The protocol's own conformance suite against the production binary, with `tests/guests/conformance` in its plugins
-//! folder: the tools, prompts and resources that the suite looks for. What cannot pass would stand in
-//! `suites/conformance/REVISION.yml`, each with what it needs; a scenario that starts to pass fails as stale.
+//! folder: the tools, prompts and resources that the suite looks for. A scenario that cannot pass would be listed in
+//! `suites/conformance/REVISION.yml`, with what it needs; a scenario that starts to pass fails as stale.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use weir_tests::{Gateway, House, foreign, place};
 
 use crate::sample;
 
-/// Scenarios that must pass, whatever the file of expected failures says.
+/// Scenarios that must pass, whatever the file of expected failures contains.
 const MODERN: &[&str] = &[
     "server-stateless",
     "caching",
@@ -35,7 +35,7 @@ fn revision_2025_11_25() {
     check("2025-11-25", SESSION);
 }
 
-/// The scenarios of the extension for tasks, which belong to no revision. One of them is skipped by the suite itself.
+/// The scenarios of the extension for tasks, which belong to no revision. The suite itself skips one scenario.
 const TASKS: [&str; 9] = [
     "tasks-lifecycle",
     "tasks-capability-negotiation",
@@ -68,14 +68,14 @@ fn fixture() -> House {
     house
 }
 
-/// Runs the suite, and returns whether everything passed, and what it says.
+/// Runs the suite, and returns whether everything passed, and its output.
 fn run(gateway: &Gateway, words: &[&str]) -> (bool, String) {
     let results = tempfile::tempdir().expect("a temporary folder");
     let mut command = foreign::node();
     command.arg(foreign::node_module(
         "@modelcontextprotocol/conformance/dist/index.js",
     ));
-    // The suite's own check of rebinding wants a localhost URL.
+    // The suite's own check of rebinding requires a localhost URL.
     command.args([
         "server",
         "--url",

@@ -35,7 +35,7 @@ async fn a_key_shows_its_use_over_restarts() {
         last.as_i64().is_some_and(|last| last > 1_600_000_000_000),
         "{last}"
     );
-    // A trial in its name is no use of its key.
+    // A trial in its name does not count as a use of its key.
     let admin = Admin::of(&house);
     let trial = json!({"tool": "lookup_airport", "arguments": {"iata": "OSL"}, "agent": "ann"});
     admin.succeed("POST", "/v1/calls", trial.to_string()).await;
@@ -153,8 +153,8 @@ async fn snippets_are_what_connect_writes() {
     }
 }
 
-/// Clients that their vendors host take a URL and a sign-in: `weir connect` and the admin API say the same about what is entered
-/// there, and what is missing before.
+/// Clients that their vendors host take a URL and a sign-in: `weir connect` and the admin API agree on what is entered there,
+/// and on what is missing beforehand.
 #[tokio::test]
 async fn hosted_clients_are_given_what_they_want() {
     let issuer = "https://login.example/";
@@ -279,7 +279,7 @@ async fn a_server_is_looked_at_and_not_added() {
     assert_eq!(look(stealing).await.0, 422);
 }
 
-/// Bookmarks lead to one port; where something else has that, the gateway serves all the same.
+/// Bookmarks lead to one port; if something else uses it, the gateway serves all the same.
 #[tokio::test]
 async fn the_console_listens_elsewhere_where_its_port_is_taken() {
     let _taken = TcpListener::bind("127.0.0.1:8485"); // or another test has it
@@ -331,7 +331,7 @@ async fn a_file_that_is_served_has_the_console_too() {
         .ask("POST", "/v1/keys", json!({"agent": "a"}).to_string())
         .await;
     assert_eq!(status, 409, "{refused}");
-    // What is served stays that file.
+    // That file is still the one served.
     let body = json!({"source": sample::CONTRACT}).to_string();
     let (status, refused) = admin.ask("POST", "/v1/contracts", body).await;
     assert!([409, 422].contains(&status), "{refused}");

@@ -198,7 +198,7 @@ fn the_keys_that_need_a_restart_are_those_of_the_documentation() {
     }
 }
 
-/// The program is built where Node is not installed: the one script of its build asks for none.
+/// The program can be built without Node: the only script of its build does not need it.
 #[test]
 fn the_program_is_built_without_node() {
     let program = place::binary("weir");
@@ -230,7 +230,7 @@ fn the_program_is_built_without_node() {
     assert!(pages.contains("index.html"), "{pages}");
 }
 
-/// `cargo xtask demo` starts a gateway, and then this beside it.
+/// `cargo xtask demo` starts a gateway, and then this server next to it.
 #[tokio::test]
 async fn the_demo_prints_a_link_to_the_page() {
     let house = house();
@@ -322,7 +322,7 @@ fn pages_work_in_a_browser() {
     run_as_copied(&given["calls"], &empty, key.expect("a key"));
 }
 
-/// Calls the tool that was made in the browser, by the official client and with what the page gives for one.
+/// Calls the tool that was made in the browser, with the official client and the page's instructions for a client.
 fn call_as_given(given: &Value) {
     let server = &given["mcpServers"]["weir"];
     let calls = json!([{"tool": "list_rooms", "arguments": {"min_seats": 10}}]);

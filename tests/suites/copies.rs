@@ -154,7 +154,7 @@ async fn what_is_no_place_for_copies_is_refused_at_the_start() {
     );
 }
 
-/// While one segment after the other is copied, those that are copied make room: calls wait for no whole round.
+/// While segments are copied one after the other, those already copied make room: calls do not wait for a whole round.
 #[tokio::test(flavor = "multi_thread")]
 async fn each_segment_that_is_copied_makes_room_in_a_full_trail() {
     const KEPT: u64 = 40_000;
@@ -246,7 +246,7 @@ async fn copies_are_collected_around_gaps_which_are_named() {
     // The next record names it as the one before.
     let own_hash = format!("\"hash\":\"{}\"", hash(&receipts[0]));
     let is_lost = |text: &str| text.contains(&own_hash) && !text.contains("\"act\":\"open\"");
-    // A part whose copying was broken off by the end of the process has been put again.
+    // A part whose copying was interrupted by the end of the process has been copied again.
     let mut lost = Vec::new();
     objects.lock().retain(|_, object| {
         let text = String::from_utf8_lossy(&object.content);
@@ -275,7 +275,7 @@ async fn copies_are_collected_around_gaps_which_are_named() {
     let present = out.matches(": present").count();
     assert_eq!((code, present), (1, 2), "{out}{err}");
 
-    // The other folder has the records, and this one when the copy is there again.
+    // The other folder has the records, and so has this one once the copy is back.
     let (code, err) = collect(&house, "all");
     assert_eq!(code, 0, "{err}");
     *objects.lock() = kept;

@@ -164,7 +164,7 @@ async fn tables_are_chosen_and_written_where_asked_for() {
     assert_eq!(left, 5);
 }
 
-/// A record is found by a key of plain values alone. A table without one is left out, and the others are served.
+/// A record is found only by a key of plain values. A table without such a key is left out, and the others are served.
 #[tokio::test]
 async fn a_table_with_a_key_of_documents_leaves_the_others_served() {
     let postgres = Postgres::start();
@@ -494,12 +494,12 @@ async fn every_sheet_with_a_table_is_served_and_drafted() {
     );
     house.write("contracts/shop.yaml", &contract);
     house.succeed(&["compile", "contracts/shop.yaml", "--plugins", &plugins]);
-    // A sheet that is named is drafted alone, whatever it is.
+    // Only the named sheet is drafted, whatever it is.
     let contract = house.succeed(&[&fixed[..], &["--sheet", "Salaries"]].concat());
     assert!(contract.contains("sheet: Salaries"), "{contract}");
 }
 
-/// A web service is served by its URL. Its records are found in the answer, or are where `--records` says.
+/// A web service is served by its URL. Its records are found in the answer, or at the place that `--records` names.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_web_service_is_served_at_once() {
     let items = json!([{ "id": 1, "item": "tea" }, { "id": 2, "item": "salt" }]);

@@ -1,5 +1,5 @@
-//! Tests what a fleet is started with: the chart renders to the plain manifests, schemas of Kubernetes and Compose take them,
-//! pods may do no more than they need, and HAProxy reads its configuration.
+//! Tests what a fleet is started with: the chart renders to the plain manifests, the schemas of Kubernetes and Compose accept
+//! them, pods may do no more than they need, and HAProxy reads its configuration.
 
 use std::{fs, path::PathBuf, process::Command, time::Duration};
 

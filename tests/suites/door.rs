@@ -1,5 +1,5 @@
 //! Tests the cost of one caller for the others before and after its calls: bytes, connections and sessions have bounds, in
-//! all and for each, and the admin listener always has room for an operator.
+//! total and per caller, and the admin listener always has room for an operator.
 
 use std::time::{Duration, Instant};
 
@@ -22,10 +22,10 @@ use crate::{
 };
 
 const BODY: usize = 4 << 20;
-/// Beside what is counted: the connections themselves, and what a call on the way takes.
+/// In addition to what is counted: the connections themselves, and the memory of a call in progress.
 const BESIDE_KB: u64 = 60 << 10;
 
-/// Less than silent connections may stay where there is room for them.
+/// Shorter than silent connections may remain open where there is room for them.
 const SOON: Duration = Duration::from_secs(20);
 
 /// Returns the address of a listener, as a socket takes it.
@@ -46,7 +46,7 @@ async fn announced(gateway: &Gateway, key: &str, length: usize) -> TcpStream {
     stream
 }
 
-/// Sends all of a body but its last byte too, as far as the gateway takes it. Returns the connection.
+/// Also sends a body except for its last byte, as far as the gateway accepts it. Returns the connection.
 async fn unfinished(gateway: &Gateway, key: &str, length: usize) -> TcpStream {
     let mut stream = announced(gateway, key, length).await;
     let body = vec![b' '; length - 1];
@@ -60,7 +60,7 @@ async fn all_unfinished(gateway: &Gateway, key: &str) -> Vec<TcpStream> {
     futures::future::join_all(all).await
 }
 
-/// Returns the answer on a connection as far as it comes.
+/// Returns as much of the answer on a connection as arrives.
 async fn answered(stream: &mut TcpStream) -> String {
     let mut bytes = Vec::new();
     let reading = tokio::time::timeout(Duration::from_secs(10), stream.read_to_end(&mut bytes));
@@ -125,7 +125,7 @@ async fn unfinished_bodies_take_little_memory_and_give_it_back() {
     )
     .await;
     let share = "agent_held_max_bytes";
-    // Nothing of this body comes: it is refused by its length.
+    // No byte of this body is sent: it is refused by its length.
     let mut announced = announced(&gateway, &fast, BODY).await;
     let answer = answered(&mut announced).await;
     assert!(
@@ -143,7 +143,7 @@ async fn unfinished_bodies_take_little_memory_and_give_it_back() {
     gateway.stayed_within_a_gigabyte();
 }
 
-/// A call over the rate is refused as a result if its body is small and comes soon, and by its head otherwise.
+/// A call over the rate is refused with a result if its body is small and comes soon, and otherwise by its head.
 #[tokio::test]
 async fn a_call_over_the_rate_is_refused_as_a_result_or_by_its_head() {
     let house = sample::house();
@@ -263,7 +263,7 @@ async fn untaken_answers_take_little_memory_and_give_it_back() {
         "an agent has its share: {grown} KB"
     );
     finds_a_row(&other).await;
-    // The oldest gave way, and the newest is there.
+    // The oldest was closed, and the newest is still open.
     let newest = open.last_mut().expect("60");
     let mut bytes = vec![0; 1 << 20];
     newest.read_exact(&mut bytes).await.expect("it goes on");
@@ -300,7 +300,7 @@ async fn a_large_answer_comes_whole_by_each_door_and_is_recorded() {
     gateway.stayed_within_a_gigabyte();
 }
 
-/// Opens connections that say nothing.
+/// Opens connections that send nothing.
 async fn silent(base: &str, count: usize) -> Vec<TcpStream> {
     let address = address(base);
     let mut all = Vec::new();
@@ -320,7 +320,7 @@ async fn an_operator_is_served_whatever_others_hold_open() {
     let served = tokio::time::timeout(SOON, admin.ask("GET", "/v1/keys", "")).await;
     let (status, keys) = served.expect("there is room");
     assert_eq!(status, 200, "{keys}");
-    // Those that ask for much and take nothing give way as well.
+    // Connections that request much and read nothing are closed as well.
     for _ in 0..200 {
         let mut stream = TcpStream::connect(address(&admin.url))
             .await
@@ -334,7 +334,7 @@ async fn an_operator_is_served_whatever_others_hold_open() {
     gateway.stayed_within_a_gigabyte();
 }
 
-/// The limit on open files leaves room for the admin API and the sources, whatever `connections_max` says.
+/// The limit on open files leaves room for the admin API and the sources, whatever `connections_max` is.
 #[tokio::test]
 async fn open_files_are_kept_for_operators_and_sources() {
     let house = sample::house();
@@ -395,8 +395,8 @@ async fn an_agent_that_opens_sessions_leaves_those_of_others() {
     gateway.stayed_within_a_gigabyte();
 }
 
-/// Every route of the admin API refuses hosts and origins that are not its own: a page that made its name lead here must not
-/// read anything, whatever it knows.
+/// Every route of the admin API refuses hosts and origins that are not its own: a page whose name was made to resolve here
+/// must not read anything, whatever it knows.
 #[tokio::test]
 async fn the_admin_api_checks_host_and_origin_on_every_route() {
     let house = sample::house().config("[admin]\nhosts = [\"weir.internal\"]\n");

@@ -1,4 +1,5 @@
-//! A state that an earlier version wrote: what it holds goes on under this one, and what it kept in files is taken over.
+//! A state that an earlier version wrote: what it holds keeps working under this version, and what it kept in files
+//! is imported.
 
 use std::{
     path::Path,
@@ -17,7 +18,7 @@ const DRAFT: &str = "d_c62a16aa471337b2";
 /// The digest of the arguments of its last call, `{"iata":"OSL"}`.
 const DIGEST: &str = "eb843cb6680546abcf7d3055e87835558d7aa1590ac26a442360c7916ee59b92";
 
-/// Returns a house with that state, its contract, its data and its plugins.
+/// Returns a house with this state, its contract, its data and its plugins.
 fn house() -> House {
     let house = House::new()
         .sheets()
@@ -136,7 +137,7 @@ async fn builds_that_were_accepted_or_kept_stay_so() {
         gateway.log()
     );
 
-    // The build before the one that serves was accepted once; a third one never was.
+    // The previous build was accepted once; a third one never was.
     for (build, is_accepted) in [(None, true), (Some(3), false)] {
         house.write("plugins/tiny-c.wasm", tiny_c(build));
         let digest = weir_tests::gateway::digest(&house.path().join("plugins/tiny-c.wasm"));

@@ -1,4 +1,4 @@
-//! `weir extract` and `weir connect`: real servers of other people, ours, and one that behaves badly.
+//! `weir extract` and `weir connect`: real servers of other people, ours, and a misbehaving one.
 
 use std::{
     collections::BTreeMap,
@@ -248,7 +248,7 @@ fn a_server_that_behaves_badly_is_told_from_its_own_words_and_in_time() {
     ];
     for (words, expected) in cases {
         let started = Instant::now();
-        // A machine that stops takes three seconds from those that answer, too.
+        // A machine that stops also delays servers that answer by three seconds.
         let (seconds, most) = match expected.contains("within 3 s") {
             true => ("3", Duration::from_secs(20)),
             false => ("30", Duration::from_secs(60)),
@@ -439,8 +439,8 @@ fn a_schema_that_explodes_is_refused_in_its_document() {
     assert!(took < Duration::from_secs(60), "it took {took:?}");
 }
 
-/// Lists that are already there need no connection: the lists that another client got of a server, in their order, give the
-/// document that `extract` prints.
+/// Lists that are already there need no connection: the lists that another client got from a server, in their order, yield
+/// the document that `extract` prints.
 #[tokio::test(flavor = "multi_thread")]
 async fn lists_that_another_client_took_compose_to_what_is_extracted() {
     let scratch = tempfile::tempdir().expect("a temporary folder");
@@ -633,7 +633,7 @@ fn a_client_is_connected_and_taken_back() {
             (0, 3),
             "{client}: {err}"
         );
-        // Where there was no file, there is none again.
+        // Where there was no file before, none is left.
         let (code, out, _) = connect(&[client, "--undo"]);
         assert!(
             code == 0 && out.contains("is removed") && !Path::new(&file).exists(),
@@ -786,7 +786,7 @@ fn a_client_is_connected_to_a_view_and_finds_its_key_in_the_environment() {
             "{client}: {err}"
         );
     }
-    // A command without a key says what is missing, and only if a key is needed.
+    // A command without a key reports what is missing, but only if a key is needed.
     let cases = [
         ("cursor", running, "--key-env WEIR_KEY"),
         ("cursor", started, "--key-env WEIR_KEY"),
@@ -813,7 +813,7 @@ fn a_client_is_connected_to_a_view_and_finds_its_key_in_the_environment() {
         .2,
         ""
     );
-    // The key that the entry has stays there, and is no longer missing.
+    // The entry keeps its key, which is no longer reported as missing.
     assert_eq!(
         at_home(
             &[&["connect", "zed", "--view", "more"][..], &running].concat(),
@@ -862,7 +862,7 @@ fn a_client_is_connected_to_a_view_and_finds_its_key_in_the_environment() {
     }
 }
 
-/// A server of one tool that shows its number, as it came.
+/// A server with one tool that shows the number as it was received.
 const SHOWS_A_NUMBER: &str = r#"
 while read -r line; do
   id=$(printf '%s' "$line" | sed -n 's/.*"id":\([^,}]*\).*/\1/p')
@@ -908,7 +908,7 @@ fn a_call_of_a_document_takes_integers_of_64_bits() {
     );
 }
 
-/// The document alone gives the flags; where its server is has to be given, since a document is handed around.
+/// The document alone defines the flags; the server's address has to be given, since a document is passed around.
 #[tokio::test]
 async fn a_tool_of_a_document_is_called_with_its_flags() {
     let golden = place::repository().join("tests/fixtures/extracted/time.json");

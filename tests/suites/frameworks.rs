@@ -126,7 +126,7 @@ fn google_genai_writes_every_tool_of_its_view() {
     Framework::new("google_genai", ADK).lists_and_calls(&gateway.view_url("gemini"));
 }
 
-/// Programs that would sign in show what to send instead, and with it they list what others list.
+/// Programs that would sign in show what to send instead, and then list what others list.
 #[test]
 fn a_sign_in_ends_with_the_sentence_that_a_key_is_needed() {
     let house = sample::house();
@@ -243,7 +243,7 @@ fn an_agent_of_google_adk_through_its_profile() {
 
 #[test]
 fn an_agent_of_llama_index_through_profiles() {
-    // It makes an object of anything out of each record, which its own client of Gemini then refuses.
+    // It turns each record into an unrestricted object, which its own client of Gemini then refuses.
     Agent {
         name: "llama_index",
         environment: ADK,

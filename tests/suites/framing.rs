@@ -1,4 +1,4 @@
-//! HTTP as attackers write it: two lengths, chunks that are none, heads without end, and clients that only hold on.
+//! HTTP as attackers write it: two lengths, malformed chunks, endless heads, and clients that only hold connections.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ async fn connect(gateway: &Gateway) -> TcpStream {
     TcpStream::connect(address).await.expect("connected")
 }
 
-/// Sends bytes on a connection of their own and returns what is answered until the gateway closes it.
+/// Sends bytes on a new connection and returns what is answered until the gateway closes it.
 async fn reply(gateway: &Gateway, bytes: &[u8]) -> String {
     let mut stream = connect(gateway).await;
     // The gateway may close before it has read all of it.
@@ -37,7 +37,7 @@ fn post(headers: &str, body: &str) -> String {
     )
 }
 
-/// Returns the status of the one answer there is.
+/// Returns the status of the only answer.
 fn status(answer: &str) -> &str {
     assert_eq!(
         answer.matches("HTTP/1.1 ").count(),
@@ -211,7 +211,7 @@ async fn nine_hundred_idle_connections_hold_nobody_up() {
         }
     }
     assert!(quickest < Duration::from_millis(200), "{quickest:?}");
-    // They stay open for as long as a first head may take: a half goes on where it stopped.
+    // They remain open for as long as a first head may take: a half-sent head continues where it stopped.
     let mut newest = idle.swap_remove(898);
     newest
         .write_all(b"host\r\nConnection: close\r\n\r\n")

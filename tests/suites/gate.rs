@@ -139,8 +139,8 @@ async fn held(house: &House) -> Value {
     draft
 }
 
-/// Before anyone agrees to a change, the report says whose past calls it would have refused; what they wrote is kept
-/// nowhere.
+/// Before anyone agrees to a change, the report shows whose past calls it would have refused; their arguments are not
+/// stored.
 #[tokio::test]
 async fn a_change_is_told_with_the_calls_it_would_have_refused() {
     let house = House::new()
@@ -405,8 +405,8 @@ async fn what_breaks_nothing_goes_live_with_its_number() {
     until_version(&url, "1.2.0").await;
 }
 
-/// Across restarts: the live version comes from the state, whatever the folder says.
-/// To remove a tool and to add it again under the same name is no way around the gate.
+/// Across restarts: the live version comes from the state, whatever is in the folder. Removing a tool and adding it
+/// again under the same name does not get around the gate.
 #[tokio::test]
 async fn a_tool_that_comes_back_is_compared_with_its_last_version() {
     let house = sample::house();
@@ -447,7 +447,7 @@ async fn a_tool_that_comes_back_is_compared_with_its_last_version() {
     until_version(&url, "2.1.0").await;
 }
 
-/// To go back to a version whose tool was removed since is no way around the gate either.
+/// Going back to a version whose tool was removed since does not get around the gate either.
 #[tokio::test]
 async fn a_tool_that_a_rollback_brings_back_is_compared_with_its_last_version() {
     let stricter = sample::CONTRACT.replace("max_length: 80", "max_length: 8");
@@ -524,15 +524,15 @@ async fn a_breaking_edit_and_a_deleted_file_stay_held_over_a_restart() {
     })
     .await;
 
-    // A name's history outlives its deletion: removed and added again is a change like any other.
+    // A name's history outlives its deletion: removing and adding it again is a change like any other.
     house.write("contracts/airports.yaml", broken());
     assert_eq!(held(&house).await["class"], "breaking");
     house.write("contracts/airports.yaml", wider());
     until_version(&url, "1.1.0").await;
 }
 
-/// Going back holds while the file says what it did; after that, and for a name that was retired, every text is judged
-/// by what was served.
+/// Going back holds while the file is unchanged; after that, and for a retired name, every text is compared with what
+/// was served.
 #[tokio::test]
 async fn what_someone_went_back_from_is_judged_like_any_change() {
     let house = sample::house();
@@ -681,12 +681,12 @@ async fn the_api_has_the_same_gate_and_each_role_its_own_reach() {
             };
             let answered = answer_to(admin.request(method, path).body(body.clone())).await;
             let status = answered.status().as_u16();
-            // A stream does not end by itself.
+            // A stream does not end on its own.
             let answer = match (path, status) {
                 ("/v1/events", 200) => String::new(),
                 _ => answered.text().await.expect("a text"),
             };
-            // Plans of writes are for roles that are not beside each other.
+            // Plans of writes are for roles that are not next to each other in the order.
             match least {
                 "decider" => reached = ["approver", APPROVING_VIEWER, "operator"].contains(role),
                 least => reached |= *role == least,
@@ -719,7 +719,7 @@ fn is_at(template: &str, path: &str) -> bool {
     template.len() == path.len() && template.iter().zip(&path).all(is_part)
 }
 
-/// In a fresh container the state is gone, the file was edited, and its lock lies beside it.
+/// In a fresh container the state is gone, the file was edited, and its lock lies next to it.
 #[tokio::test]
 async fn with_an_empty_state_the_lock_is_the_published_version() {
     let house = sample::house();
@@ -731,7 +731,7 @@ async fn with_an_empty_state_the_lock_is_the_published_version() {
     drop(gateway);
     std::fs::remove_dir_all(house.path().join("state")).expect("wiped");
     house.write("contracts/airports.yaml", broken());
-    // A lock has the whole compiled contract, which is longer than its file.
+    // A lock contains the whole compiled contract, which is longer than the contract's file.
     let lock =
         std::fs::read_to_string(house.path().join("contracts/airports.lock.json")).expect("a lock");
     house.write(
@@ -762,8 +762,8 @@ async fn with_an_empty_state_the_lock_is_the_published_version() {
     );
 }
 
-/// An admin who changes what they read gets an error if another one was faster; one who names no tag changes whatever is
-/// there.
+/// An admin who changes what they read gets an error if someone else was faster; one who sends no tag changes the
+/// current version, whatever it is.
 #[tokio::test]
 async fn a_change_may_insist_on_what_was_read() {
     let house = House::new()
@@ -884,7 +884,7 @@ async fn drafts_are_listed_by_their_status_and_page_by_page() {
     assert_eq!(contracts["contracts"][0]["pending"], json!([waits]));
 }
 
-/// A bad edit of a served contract is reported where its operator looks, until the file is right again.
+/// A faulty edit of a served contract is reported where its operator looks, until the file is corrected.
 #[tokio::test]
 async fn a_refused_file_is_listed_with_its_problems() {
     let house = sample::house();
@@ -960,7 +960,7 @@ async fn a_contract_is_retired_by_its_fingerprint() {
     until_version(&url, "none").await;
 }
 
-/// `weir diff` says the same about files, with an exit code for a pipeline.
+/// `weir diff` reports the same about files, with an exit code for a pipeline.
 #[tokio::test]
 async fn diff_tells_a_pipeline_by_its_exit_code() {
     let house = sample::house()
@@ -998,7 +998,7 @@ async fn diff_tells_a_pipeline_by_its_exit_code() {
         "the endpoint of all contracts"
     );
     house.write("contracts/airports.yaml", sample::CONTRACT);
-    // If no admin API can be asked, the listing is all there is, and the report says so.
+    // If no admin API can be asked, there is only the listing, and the report states that.
     let elsewhere = sample::house().file("new.yaml", broken());
     let (code, out, err) = elsewhere.run(&[
         "diff",
@@ -1043,8 +1043,8 @@ async fn diff_tells_a_pipeline_by_its_exit_code() {
     assert!(code == 0 && findings["findings"].is_array(), "{out}");
 }
 
-/// A version that comes back brings its tools back: if another contract has taken a name meanwhile, it stays away, whichever
-/// way it comes.
+/// Going back to a version brings its tools back: if another contract has taken a name meanwhile, the version is refused,
+/// however it is restored.
 #[tokio::test]
 async fn a_name_that_another_contract_took_is_refused_on_every_way_back() {
     let house = House::new()
@@ -1077,7 +1077,7 @@ async fn a_name_that_another_contract_took_is_refused_on_every_way_back() {
     let (status, held) = ask("/v1/contracts", json!({"source": without})).await;
     assert_eq!(status, 202, "{held}");
     house.agree(&json!({"id": held["draft"], "fingerprint": held["fingerprint"]}));
-    // The name is free: one contract waits with it, and another one gets it.
+    // The name is free: one contract with it waits, and another one gets it.
     let spare = json!({"source": named("spare", "lookup_airport"), "hold": true});
     let (status, waiting) = ask("/v1/contracts", spare).await;
     assert_eq!(status, 202, "{waiting}");

@@ -1,4 +1,4 @@
-//! Builds of one plugin that come after each other: which of them serves, and who lets it.
+//! Successive builds of one plugin: which one serves, and who allows it.
 
 use std::{
     sync::{
@@ -23,7 +23,7 @@ async fn keep_calling(url: String, stop: Arc<AtomicBool>, [old, new]: [Arc<Atomi
             .call("deploy", json!({"environment": "prod", parameter: "web"}))
             .await;
         if code(&result) == "invalid_arguments" && !renamed {
-            // The contract that names it so is published: nothing else may refuse it.
+            // The contract with the new name is published: no other reason may refuse the call.
             assert!(result.to_string().contains("application"), "{result}");
             renamed = true;
             continue;
@@ -46,7 +46,7 @@ async fn version(gateway: &Gateway) -> String {
     info["version"].as_str().unwrap_or("none").to_owned()
 }
 
-/// Counts the messages that say the list changed, until the stream is silent.
+/// Counts the messages about a changed list, until the stream is silent.
 async fn changes(stream: &mut Events) -> usize {
     let mut count = 0;
     while let Some(message) = stream.next(Duration::from_millis(1_500)).await {
@@ -56,7 +56,7 @@ async fn changes(stream: &mut Events) -> usize {
 }
 
 /// Two processes on one state and one folder, sixteen callers: the build that renames a parameter waits while the old one
-/// answers, and goes live in both once its change is published. No call fails, and each client hears of it once.
+/// answers, and goes live in both once its change is published. No call fails, and each client is notified once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_build_that_renames_a_parameter_is_held_and_then_swapped_under_load() {
     let house = plain();
@@ -76,7 +76,7 @@ async fn a_build_that_renames_a_parameter_is_held_and_then_swapped_under_load() 
         let legacy = Legacy::open(gateway.url(), "2025-11-25").await;
         streams.push(Events::open(legacy.stream()).await);
     }
-    // A pure fix goes live by itself, and no client hears of it.
+    // A pure fix goes live automatically, and no client is notified.
     put(&house, "tools-js-fix");
     for gateway in &gateways {
         gateway.wait_for_log("\"version\":\"1.0.1\"");
@@ -126,7 +126,7 @@ async fn a_build_that_renames_a_parameter_is_held_and_then_swapped_under_load() 
     );
 }
 
-/// A published version goes on with the build it was made from, whatever lies in the folder.
+/// A published version keeps the build it was made from, whatever lies in the folder.
 #[tokio::test]
 async fn a_restart_and_a_rollback_run_the_kept_build() {
     let house = plain();
@@ -167,14 +167,14 @@ async fn a_restart_and_a_rollback_run_the_kept_build() {
     );
 }
 
-/// Publishes the draft that waits, by its fingerprint; returns `false` if none does.
+/// Publishes the waiting draft by its fingerprint; returns `false` if none waits.
 fn agree(house: &House) -> bool {
     let draft = house.waiting_draft("tools-js");
     !draft.is_null() && house.publish(&draft).0 == 0
 }
 
-/// Plays a caller while builds change there and back: another name of the parameter is taken over where it is published,
-/// and nothing else may refuse a call. Returns how often that was.
+/// Plays a caller while builds change back and forth: another name of the parameter is used once it is published, and no
+/// call may be refused for any other reason. Returns how often that was.
 async fn keep_up(url: String, stop: Arc<AtomicBool>, answered: Arc<AtomicUsize>) -> usize {
     let client = Modern::new(url);
     let (mut names, mut changes) = (["service", "application"], 0);
@@ -242,7 +242,7 @@ async fn a_crash_at_any_moment_lets_no_build_in() {
                 "tools-js"
             },
         );
-        // Spread over what a swap takes, from the first look at the file to the published contract.
+        // Spread over the time of a swap, from the first look at the file to the published contract.
         tokio::time::sleep(Duration::from_millis(round * 137 % 1_100)).await;
         let agrees = round % 3 == 2;
         if agrees {
@@ -294,7 +294,7 @@ async fn a_crash_at_any_moment_lets_no_build_in() {
     }
 }
 
-/// A compatible change goes live by itself; one that needs a review is held, and the build before it answers meanwhile.
+/// A compatible change goes live automatically; one that needs a review is held, and the previous build answers meanwhile.
 #[tokio::test]
 async fn a_compatible_build_goes_live_by_itself_and_one_to_review_waits() {
     let house = plain();
@@ -357,7 +357,7 @@ async fn a_compatible_build_goes_live_by_itself_and_one_to_review_waits() {
     );
 }
 
-/// In a fresh container the state is gone, and another build lies in the folder than was published.
+/// In a fresh container the state is gone, and the build in the folder is not the published one.
 #[tokio::test]
 async fn with_an_empty_state_the_lock_says_which_build_may_run() {
     let house = plain();
@@ -394,8 +394,8 @@ async fn with_an_empty_state_the_lock_says_which_build_may_run() {
     assert_eq!(version(&gateway).await, "1.0.0");
 }
 
-/// A plugin says at each start what its tools are; those that someone has retired stay away until someone goes back, or a
-/// build says something else.
+/// A plugin lists its tools at each start; those that someone has retired remain absent until someone goes back, or a
+/// build lists something else.
 #[tokio::test]
 async fn what_is_retired_stays_retired_while_the_build_is_the_same() {
     let house = plain();

@@ -1,4 +1,4 @@
-//! A server of one bucket that speaks as much S3 as copies need. The test decides how many objects it takes, and looks into it.
+//! A server of one bucket that speaks as much S3 as copies need. The test decides how many objects it accepts, and inspects it.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -41,7 +41,7 @@ pub(super) struct BucketContent {
 }
 
 impl CountedBucket {
-    /// Starts a bucket that takes so many objects and gives out all.
+    /// Starts a bucket that accepts the given number of objects and serves all of them.
     pub(super) async fn start(puts: usize) -> Self {
         let content = Arc::new(BucketContent {
             objects: Mutex::default(),

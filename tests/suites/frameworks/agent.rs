@@ -1,6 +1,6 @@
-//! Runs an agent of a framework whose tools are a view with the profile of its model's vendor. The model is a stand-in, which
-//! asks for calls that are right and calls that are not. The test checks which tools the vendor saw, what the model read of
-//! each call, and that there was no warning.
+//! Runs an agent of a framework whose tools are a view with the profile of its model's vendor. The model is a stand-in that
+//! requests valid and invalid calls. The test checks which tools the vendor saw, what the model read of each call, and that
+//! there was no warning.
 
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
@@ -12,7 +12,7 @@ use weir_tests::{
 
 use crate::sample;
 
-/// The hardest shapes that a form can say, behind a name of 58 characters.
+/// The hardest shapes that a form can express, behind a name of 58 characters.
 const EXPENSES: &str = r##"
 contract: expenses
 collections:
@@ -157,7 +157,7 @@ pub(crate) const ANTHROPIC: Door = Door::new("anthropic", "anthropic");
 pub(crate) const OPENAI: Door = Door::new("openai", "openai");
 pub(crate) const OPENAI_STRICT: Door = Door::new("openai-strict", "openai");
 pub(crate) const GEMINI: Door = Door::new("gemini", "gemini");
-/// For frameworks that fail on a schema which refers to itself, as a model of OpenAI takes it.
+/// For frameworks that fail on a schema which refers to itself, although a model of OpenAI accepts it.
 pub(crate) const OPENAI_WITHOUT_REFERENCES: Door = Door::new("anthropic", "openai");
 
 impl Agent {
@@ -365,7 +365,7 @@ fn arguments(schema: &Value) -> Vec<String> {
     )
 }
 
-/// The keys of `Schema` in Gemini's interface, which takes them in either spelling.
+/// The keys of `Schema` in Gemini's interface, which accepts either spelling.
 const SCHEMA_OF_GEMINI: [&str; 25] = [
     "type",
     "format",

@@ -20,7 +20,7 @@ pub(crate) struct Framework {
     pub error: Option<ShownError>,
 }
 
-/// The form in which the code around a model sees a failed call, beside the text that the model reads.
+/// The form in which the code around a model sees a failed call, in addition to the text that the model reads.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum ShownError {
     /// By an exception of this type.
@@ -63,7 +63,7 @@ impl Framework {
         }
     }
 
-    /// Checks HTTP and stdio, without keys, with one, and without one where it is needed.
+    /// Checks HTTP and stdio: without keys, with a key, and with a required key missing.
     pub(crate) fn holds(&self) {
         let house = sample::house();
         let gateway = house.serve();
@@ -72,7 +72,7 @@ impl Framework {
         self.check(&self.report(json!({ "url": gateway.url(), "key": key })));
         let report = self.report(json!({ "command": house.stdio_command(), "key": key }));
         self.check(&report);
-        // Weir leaves on the signal that ends it, while its stdin is open: a framework that waits for it continues.
+        // Weir exits on the signal that ends it, while its stdin is open: a framework that waits for it continues.
         assert!(
             report["closed_ms"].as_u64().is_none_or(|took| took < 5000),
             "{}: {report}",
@@ -170,7 +170,7 @@ impl Framework {
         assert_eq!(answer(1), expected, "{}: {report}", self.name);
         for refused in [2, 4] {
             match self.checks_arguments {
-                // What the framework refuses itself is an error of its own.
+                // What the framework itself refuses is the framework's own error.
                 true => assert!(
                     answer(refused) != (None, None),
                     "{}: call {refused}: {report}",
@@ -186,7 +186,7 @@ impl Framework {
         }
     }
 
-    /// Checks that a caller without a key reads that one is needed, and how it is sent.
+    /// Checks that a caller without a key learns that a key is needed, and how to send it.
     fn is_refused(&self, report: &Value) {
         assert!(
             report["tools"].as_array().is_none_or(Vec::is_empty),
