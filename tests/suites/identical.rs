@@ -1,7 +1,7 @@
 //! Tests one contract over six kinds of source, and a sheet read through indexes: the answers must be the same bytes.
 //!
 //! Only the adapter and its settings differ. Call ids and cursors are opaque and differ; both are replaced before
-//! comparing, everything else is compared as the text that came.
+//! comparing, everything else is compared as received.
 
 mod nasty;
 mod questions;
@@ -115,7 +115,7 @@ async fn all_the_same(sources: Vec<Source>) {
     }
 }
 
-/// Asks lists with an order and columns of the question's own, and walks some of them to their end.
+/// Asks for lists with the question's own order and columns, and follows some to their last page.
 async fn same_choices(all: &[&Source]) -> usize {
     let (mut count, mut refused) = (0, 0);
     for arguments in list_choices() {
@@ -138,7 +138,7 @@ async fn same_choices(all: &[&Source]) -> usize {
     let (content, next) = answer(all[0], "choose_items", &page).await;
     let expected = r#"error=false {"records":[{"id":"big","status":"open"}],"next":"NEXT"}"#;
     assert_eq!(content, expected);
-    // A cursor belongs to its order, and takes other columns.
+    // A cursor belongs to its order, but accepts other columns.
     let mut others = page.clone();
     others["cursor"] = json!(next.expect("a cursor"));
     others["columns"] = json!(["name"]);
@@ -154,7 +154,7 @@ async fn same_choices(all: &[&Source]) -> usize {
     count
 }
 
-/// Counts what every list of `reads` finds. A source answers as many records as it counts.
+/// Counts what every list of `reads` finds. A source returns as many records as it counts.
 async fn same_counts(all: &[&Source]) -> usize {
     let counting: Vec<&Source> = all
         .iter()
@@ -196,8 +196,8 @@ async fn same_counts(all: &[&Source]) -> usize {
         }
         count += 1;
     }
-    // Six name no group and no measure of the question, one too many, and one compares a date with a number; in one group
-    // the integers come to more than 2^53.
+    // Six order by neither a group nor a measure of the question, one has too many, and one compares a date with a
+    // number; in one group the integers come to more than 2^53.
     assert_eq!(refused.len(), 9, "{refused:#?}");
     let open = json!({"group_by": ["status"], "measures": ["count", "sum(amount)", "avg(count)"], "name_starts": "Plain", "limit": 1});
     let (content, _) = answer(all[0], "summarize_items", &open).await;
@@ -252,7 +252,7 @@ tools:
     text
 }
 
-/// The count, without its fields, which are those of the list.
+/// The count without its fields, which are those of the list.
 const COUNTING: &str = "
   - tool: count_items
     description: How many items there are.
@@ -270,7 +270,7 @@ const SUMMARIZING: &str = "
       distinct(status), distinct(flag), distinct(day), distinct(at), distinct(name)]
     limits: { rows_max: 500 }";
 
-/// A list that tells its total.
+/// A list with its total.
 const TOTALLING: &str = "
   - tool: total_items
     description: Items, and how many there are.
@@ -506,7 +506,7 @@ async fn same_schemas(sources: &[Source]) {
     }
 }
 
-/// Returns what one source answers, as text: `isError` and the structured content, with opaque values replaced.
+/// Returns the answer of one source, as text: `isError` and the structured content, with opaque values replaced.
 async fn answer(source: &Source, tool: &str, arguments: &Value) -> (String, Option<String>) {
     #[derive(Deserialize)]
     struct Reply<'a> {
@@ -555,7 +555,7 @@ async fn compare(sources: &[&Source], tool: &str, arguments: &Value) {
     }
 }
 
-/// Walks every source to its end in step; the records of the walk, which are the same for all.
+/// Walks every source to its end in step; returns the records of the walk, which are the same for all.
 async fn walk(
     sources: &[&Source],
     tool: &str,

@@ -150,7 +150,7 @@ async fn a_401_is_the_answer_to_its_request_and_says_what_to_send() {
     ] {
         assert_eq!(post(nameless).await, Value::Null);
     }
-    // A client that wants to sign in reads there why it cannot.
+    // A client that tries to sign in reads there why it cannot.
     for (path, status) in [
         ("/register", 400),
         ("/authorize?client_id=x", 400),
@@ -205,7 +205,7 @@ async fn a_401_does_not_wait_for_a_body() {
     let head = "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{";
     stream.write_all(head.as_bytes()).await.expect("written");
     let mut answer = Vec::new();
-    // One whose body may come has half a minute for it.
+    // A request whose body may be sent has half a minute for it.
     let read = tokio::time::timeout(Duration::from_secs(20), stream.read_to_end(&mut answer)).await;
     read.expect("an answer although the body is not whole")
         .expect("read");
@@ -216,7 +216,7 @@ async fn a_401_does_not_wait_for_a_body() {
     );
 }
 
-/// Contracts may come after the keys for them: the key is made, with a warning about what is not there.
+/// Contracts may be created after the keys for them: the key is made, with a warning about what is missing.
 #[tokio::test]
 async fn a_key_for_what_is_not_there_is_made_with_a_warning() {
     let house = house();
@@ -477,7 +477,7 @@ async fn a_process_on_stdio_needs_its_key_at_the_start() {
     assert!(err.contains("WEIR_KEY"), "{err}");
 }
 
-/// Files of variables leave one behind a value, with the line ends of Windows above all.
+/// Files with variables often leave a line break after a value, especially with Windows line ends.
 #[tokio::test]
 async fn the_end_of_a_line_behind_a_key_is_no_part_of_it() {
     let house = house();
@@ -618,7 +618,7 @@ async fn a_limit_holds_in_every_version_over_both_transports() {
     );
 }
 
-/// The bucket over everything counts what does not exist too, and other methods say so with 429.
+/// The bucket over everything also counts requests for what does not exist, and other methods answer 429 for it.
 #[tokio::test]
 async fn the_coarse_bucket_counts_every_request() {
     let house = house();
@@ -653,7 +653,7 @@ async fn the_coarse_bucket_counts_every_request() {
     );
 }
 
-/// Every client uses the JSON-RPC id 1, alone and in sessions of its own; none sees another's answer.
+/// Every client uses the JSON-RPC id 1, alone and in its own sessions; none sees another's answer.
 #[tokio::test]
 async fn a_thousand_clients_with_one_id_never_see_each_others_answers() {
     let house = house();
@@ -709,7 +709,7 @@ fn other_addresses_than_loopback_need_keys() {
     assert!(gateway.base.contains("0.0.0.0"));
 }
 
-/// Two processes share one state: a key that one of them revokes works at the other no longer than 50 ms.
+/// Two processes share one state: a key revoked at one stops working at the other within 50 ms.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_revocation_by_another_process_is_seen_within_50_ms() {
     revocations_are_seen_within_50_ms(9, std::time::Duration::ZERO).await;

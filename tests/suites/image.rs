@@ -17,7 +17,7 @@ use weir_tests::{
 
 use crate::sample;
 
-/// The image's name in a store of its own.
+/// The image's name in a separate store.
 const IMAGE: &str = "localhost/weir:test";
 const BASE: &str = "docker.io/library/debian:bookworm-slim";
 const CONTAINER: &str = "weir-of-a-test";
@@ -95,7 +95,7 @@ impl ContainerEngine {
         .expect("this machine has certificates");
         let context = format!("build={}", built.display());
         let file = place::repository().join("Dockerfile");
-        // The format is Docker's, since the other one has no health check.
+        // The format is Docker's, since the OCI format has no health check.
         let mut words = vec!["build", "--quiet", "--pull=never", "--format=docker"];
         words.extend(["--isolation=chroot", "--network=host", "--layers=false"]);
         words.extend(["--build-context", &context, "--tag", IMAGE]);

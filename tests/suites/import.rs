@@ -38,7 +38,7 @@ fn document(file: &str) -> PathBuf {
     foreign::node_module_in("openapi", file)
 }
 
-/// The reports for people are compared with `tests/fixtures/imported`: what was made of each document and what was not.
+/// The reports for people are compared with `tests/fixtures/imported`: what was imported from each document and what was not.
 #[test]
 fn the_reports_are_fair_and_the_same_each_time() {
     let house = House::new();
@@ -186,8 +186,8 @@ fn imported(name: &str, file: &str, base: &str) -> House {
     house
 }
 
-/// Calls a tool with arguments as an agent finds them: nothing at first, and then what each refusal says. A refusal has no
-/// example of one of several objects: the agent has read their schemas.
+/// Calls a tool with arguments as an agent finds them: nothing at first, and then what each refusal asks for. A refusal
+/// has no example of one of several objects: the agent has read their schemas.
 async fn called(client: &Modern, tool: &str) -> Value {
     let mut arguments = match tool {
         "create_celestial_body" => json!({ "body": { "name": "Phobos", "diameter": 22.2 } }),
@@ -269,8 +269,8 @@ const NOT_ANSWERED: [(&str, &str, &[&str]); 3] = [
     ),
 ];
 
-/// Serves the whole import, however large. A server that answers as the document says is behind a real gateway: each tool of
-/// it succeeds. Returns the failures.
+/// Serves the whole import, however large. A server that answers as the document describes is behind a real gateway: each
+/// tool of it succeeds. Returns the failures.
 async fn is_answered(name: &str, file: &str, mock: Mock, tools: usize) -> Vec<String> {
     let house = imported(name, file, &mock.base);
     let (_gateway, client) = house.serve_client();
@@ -411,8 +411,8 @@ async fn what_the_gateway_writes_it_reads() {
     assert!(code == 1 && err.contains("cannot be reached"), "{err}");
 }
 
-/// A document whose schemas take exponentially many steps is refused by the operation, and one that only looks like it is
-/// taken; neither takes long.
+/// Operations whose schemas take exponentially many steps are refused, and a document that only looks like it is
+/// accepted; neither takes long.
 #[test]
 fn a_document_that_explodes_is_refused_in_a_sentence() {
     let house = House::new();
@@ -497,7 +497,7 @@ async fn a_newer_document_goes_through_the_gate() {
     assert!(format!("{out}{err}").contains("mark"), "{out} {err}");
 }
 
-/// A client whose types are made of the document compiles as strict TypeScript, and calls.
+/// A client whose types are generated from the document compiles as strict TypeScript, and makes calls.
 #[tokio::test]
 async fn a_generated_client_compiles_and_calls() {
     let house = sample::house();

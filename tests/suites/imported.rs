@@ -1,4 +1,5 @@
-//! Operations of an imported document, at a service that says what it was sent and answers what its document does not say.
+//! Operations of an imported document, at a service that reports what it was sent and gives answers that its document
+//! does not describe.
 
 use axum::{
     Json, Router,
@@ -125,7 +126,7 @@ async fn gateway() -> (House, weir_tests::Gateway) {
     (house, gateway)
 }
 
-/// Returns what the service says that it was sent.
+/// Returns what the service reports that it was sent.
 async fn sent(client: &Modern, tool: &str, arguments: Value) -> Value {
     let result = client.succeed(tool, arguments).await;
     result["structuredContent"]["record"]["result"].clone()
@@ -142,7 +143,7 @@ async fn a_service_is_sent_what_its_document_asks_for() {
         let arguments = json!({ "id": id, "note": null, "owner": id, "name": null });
         let sent = sent(&client, "change_pet", arguments).await;
         assert_eq!(sent["path"], "/pets/1234567890123456789", "{id}");
-        // Null is a value where the document says so; where it does not, many clients send it for what is not set.
+        // Null is a value where the document allows it; elsewhere, many clients send it for what is not set.
         assert_eq!(
             sent["body"], r#"{"note":null,"owner":1234567890123456789}"#,
             "{id}"
@@ -156,7 +157,7 @@ async fn a_service_is_sent_what_its_document_asks_for() {
     let days = json!({ "days": ["a,b", "c"], "ids": ["x,y", "z"] });
     let sent_days = sent(&client, "select_days", days).await;
     assert_eq!(sent_days["path"], "/select/a%2Cb,c?ids=x%2Cy,z");
-    // Clients in Python can call no argument `from` or `X-Trace`; the service knows no other names.
+    // Clients in Python can call no argument `from` or `X-Trace`; the service accepts no other names.
     let named = json!({ "days": ["mon"], "from_value": "may", "X_Trace": "t1" });
     let sent_names = sent(&client, "select_days", named).await;
     assert_eq!(
@@ -186,7 +187,7 @@ async fn an_argument_of_two_forms_is_in_a_query() {
     assert_eq!(path, "/pets/1234567890123456789", "{pet}");
 }
 
-/// Names of headers have no case, and the operation's own parameter replaces that of its path.
+/// Names of headers are case-insensitive, and the operation's own parameter replaces that of its path.
 #[tokio::test]
 async fn a_header_in_two_spellings_is_one_argument() {
     let (_house, gateway) = gateway().await;
@@ -227,7 +228,7 @@ async fn a_value_that_a_document_lists_twice_is_one_choice() {
     assert_eq!(sent["path"], "/k?kind=b");
 }
 
-/// Most services leave the offset of a time of day out, and what they answer must be an argument too.
+/// Most services omit the offset of a time of day, and what they answer must also be valid as an argument.
 #[tokio::test]
 async fn a_time_of_day_needs_no_offset() {
     let (_house, gateway) = gateway().await;
@@ -247,7 +248,7 @@ async fn a_time_of_day_needs_no_offset() {
     assert_eq!(code, "invalid_arguments", "{refused}");
 }
 
-/// An agent corrects its arguments by what the service says of them.
+/// An agent corrects its arguments by the service's message about them.
 #[tokio::test]
 async fn the_words_of_a_refusal_reach_the_caller() {
     let (_house, gateway) = gateway().await;
@@ -261,7 +262,7 @@ async fn the_words_of_a_refusal_reach_the_caller() {
     assert!(text.contains("size: must be one of 10, 20"), "{text}");
 }
 
-/// A service may hold a client to its `Accept`, and refuse one that asks for JSON where it has none.
+/// A service may enforce `Accept`, and refuse a client that asks for JSON where it has none.
 #[tokio::test]
 async fn a_write_asks_for_the_type_that_its_document_names() {
     let (_house, gateway) = gateway().await;
@@ -269,7 +270,7 @@ async fn a_write_asks_for_the_type_that_its_document_names() {
     client.succeed("print_label", json!({})).await;
 }
 
-/// The POST was done: what its answer has beside what does not fit must come through.
+/// The POST was done: the parts of its answer that fit must come through.
 #[tokio::test]
 async fn an_odd_member_does_not_cost_an_answer() {
     let (_house, gateway) = gateway().await;

@@ -36,7 +36,7 @@ fn sign(keys: &KeyPair, component: &[u8]) -> String {
         .into_string()
 }
 
-/// Makes a house in which only what `maker` signed may run.
+/// Makes a house in which only plugins signed by `maker` may run.
 fn house(maker: &KeyPair) -> House {
     let key = maker.pk.to_base64();
     House::new().own_plugins(&[]).config(&format!(
@@ -115,7 +115,7 @@ fn what_is_altered_unsigned_or_signed_by_another_is_not_installed() {
     );
 }
 
-/// Returns the component with one byte changed in a text that it says. It loads as well as the other.
+/// Returns the component with one byte changed in a text that it answers. It loads as well as the other.
 fn altered(component: &[u8]) -> Vec<u8> {
     const TEXT: &[u8] = b"ask again after noon";
     let mut altered = component.to_vec();
@@ -184,7 +184,7 @@ async fn from_a_file_it_is_installed_with_its_signature_and_loads_with_it_alone(
     assert_eq!(answer["structuredContent"]["version"], "latest", "{answer}");
 }
 
-/// A changed byte that breaks nothing is found by the digest and by the signature alone.
+/// Only the digest and the signature detect a changed byte that breaks nothing.
 #[test]
 fn one_altered_byte_that_still_loads_is_refused() {
     let maker = keys();
@@ -271,7 +271,7 @@ async fn what_is_installed_is_held_to_its_signature_at_every_load() {
     };
     let answer = json!({"environment": "prod", "service": "web", "version": "latest"});
     assert_eq!(call(gateway.url()).await, answer);
-    // Another build under the signature of the first one: refused, and the first one goes on.
+    // Another build with the signature of the first one is refused, and the first one keeps running.
     house.write("plugins/tools-js.wasm", guest("tools-js-fix"));
     gateway.wait_for_log("its signature is not by maker");
     assert_eq!(call(gateway.url()).await, answer);

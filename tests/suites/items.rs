@@ -1,4 +1,4 @@
-//! Prompts and resources of other servers: what is listed to whom, and what comes of asking for one.
+//! Prompts and resources of other servers: what is listed to whom, and the outcome of requesting one.
 
 use std::{
     fs,
@@ -215,7 +215,7 @@ async fn prompts_and_resources_of_a_server_are_listed_and_asked_for_in_both_eras
     }
 }
 
-/// The SDKs of today say so by −32602 with words, in either era. A caller reads it as its own revision has it.
+/// Today's SDKs report it by −32602 with a text, in either era. A caller receives the code of its own revision.
 #[tokio::test]
 async fn a_resource_that_a_server_does_not_have_is_unknown_as_the_callers_revision_has_it() {
     let scratch = tempfile::tempdir().expect("a folder");
@@ -756,7 +756,7 @@ async fn the_records_of_a_lookup_are_resources_too() {
         trail.contains("airports@1.0.0"),
         "a read is a call of the lookup: {trail}"
     );
-    // A key that names the tool alone sees no resources.
+    // A key that names only the tool sees no resources.
     let key = house.key(&["--agent", "ann", "--tool", "lookup_airport"]);
     let ann = Client::Modern(Modern::with_key(gateway.url(), &key));
     until("the key is known", async || {

@@ -54,14 +54,14 @@ fn house() -> House {
         .file("data/rows.csv", rows())
 }
 
-/// Serves the house. A busy machine may be too slow to describe so many rows in time; then it is tried again.
+/// Serves the house. A busy machine may be too slow to describe this many rows in time; then it is tried again.
 async fn serve(house: &House) -> Gateway {
     let gateway = house.serve();
     listed(&Modern::new(gateway.url()), "list_rows").await;
     gateway
 }
 
-/// Waits until indexes are there and none is being built.
+/// Waits until indexes exist and none is being built.
 pub(crate) async fn wait_for_indexes(house: &House) {
     let (began, mut quiet) = (Instant::now(), 0);
     while quiet < 10 {
@@ -175,7 +175,7 @@ async fn a_large_sheet_is_looked_up_in_milliseconds_and_written() {
     assert_eq!(changed["name"], "another customer of many", "{changed}");
 }
 
-/// Two processes over one state use and build the same indexes, and a killed one leaves nothing in the way.
+/// Two processes over one state use and build the same indexes, and a killed one leaves nothing behind that blocks the next.
 #[tokio::test]
 async fn two_processes_and_a_crash_share_indexes() {
     let house = house();
@@ -198,7 +198,7 @@ async fn two_processes_and_a_crash_share_indexes() {
     );
 }
 
-/// Waits for indexes. Whatever the killed process had under way stays until the next start.
+/// Waits for indexes. Unfinished files of the killed process remain until the next start.
 async fn wait_for_indexes_of(house: &House, gateway: &Gateway, lookup: &Value) {
     let began = Instant::now();
     while !indexes(house).iter().any(|name| name.ends_with(".index")) {

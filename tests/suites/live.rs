@@ -11,7 +11,7 @@ use crate::sample;
 /// An event takes at most about a second; the rest is for a busy machine.
 const EVENT_MAX: Duration = Duration::from_secs(60);
 
-/// A stream of events, as they come.
+/// A stream of events, as they arrive.
 struct EventStream {
     chunks: BoxStream<'static, Vec<u8>>,
     buffer: String,
@@ -171,7 +171,7 @@ async fn callers_of_a_contract_are_named_where_calls_are_kept() {
     let [caller] = &found["callers"].as_array().expect("a list")[..] else {
         panic!("{found}");
     };
-    // A call with invalid arguments is no use of the tool.
+    // A call with invalid arguments does not count as a use of the tool.
     assert_eq!(
         (&caller["agent"], &caller["tool"], &caller["calls"]),
         (&json!("local"), &json!("lookup_airport"), &json!(2)),
@@ -241,7 +241,7 @@ async fn those_who_watch_hear_what_happens() {
     admin.succeed("POST", "/v1/config/reload", "").await;
     events.find("config").await;
 
-    // Who may not read any more, hears no more.
+    // Whoever may no longer read receives no more events.
     let path = format!("/v1/admins/{id}");
     assert_eq!(admin.ask("DELETE", &path, "").await.0, 204);
     let end = async { while events.next().await.is_some() {} };

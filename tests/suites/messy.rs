@@ -1,4 +1,4 @@
-//! Messy files as people have them: what `weir serve FILE` shows on its first screen that it understood of them, and what not.
+//! Messy files as people have them: what `weir serve FILE` reports on its first screen as understood, and what not.
 
 use std::time::Duration;
 
@@ -82,7 +82,7 @@ async fn the_export_of_a_shop() {
     );
 }
 
-/// The dump of a CRM: 50 columns, most of which say little, and a number that two contacts have.
+/// The dump of a CRM: 50 columns, most of which hold little, and a number that two contacts share.
 #[tokio::test]
 async fn the_dump_of_a_crm() {
     const NAMED: [&str; 12] = [

@@ -54,7 +54,7 @@ fn alerts(rules: &str) -> Vec<&str> {
         .collect()
 }
 
-/// Publishes a contract, and one that breaks it beside it.
+/// Publishes a contract, and a breaking version side by side with it.
 fn keep_version(house: &House) {
     let first = sample::CONTRACT
         .replace("contract: airports", "contract: kept")
@@ -74,7 +74,7 @@ fn keep_version(house: &House) {
     house.succeed(&[&words[..], &keep].concat());
 }
 
-/// On a loaded gateway with a real Prometheus, no panel and no alert asks for what is not there.
+/// On a loaded gateway with a real Prometheus, every panel and every alert finds the series that it queries.
 #[tokio::test(flavor = "multi_thread")]
 async fn every_panel_and_alert_finds_its_metrics() {
     let house = sample::house().config("[metrics]\ntoken = \"env:SCRAPE_TOKEN\"");
@@ -82,7 +82,7 @@ async fn every_panel_and_alert_finds_its_metrics() {
     let house = house.config(&format!(
         "[upstreams.other]\ncommand = {words:?}\nfirst = \"publish\""
     ));
-    // One that is down, since a panel says why.
+    // A server that is down, since a panel shows why.
     let house = house.config(&format!(
         "[upstreams.gone]\ncommand = {:?}",
         strangers::hostile(&["dead"])
@@ -353,7 +353,7 @@ async fn metrics_are_for_who_may_scrape_them() {
     );
 }
 
-/// A scraper of the admin listener reads the same kind of refusal as its other clients.
+/// A scraper of the admin listener gets the same kind of refusal as its other clients.
 #[tokio::test]
 async fn the_admin_listener_refuses_a_scrape_by_a_problem_document() {
     let house = sample::house();

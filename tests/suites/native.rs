@@ -1,4 +1,4 @@
-//! Plugins as native libraries: run only where the configuration says so, beside neighbours that must not notice.
+//! Plugins as native libraries: run only where the configuration allows it, next to neighbours that must not notice.
 
 use std::{
     fs,
@@ -23,7 +23,7 @@ fn guest_contract() -> String {
     plugins::GUEST_CONTRACT.replace("timeout_ms: 60000", "timeout_ms: 8000")
 }
 
-/// Makes a house with the hostile guest as a library, beside an honest component.
+/// Makes a house with the hostile guest as a library, next to an honest component.
 fn house() -> House {
     let house = sample::house()
         .own_plugins(&["sheet"])
@@ -132,7 +132,7 @@ async fn no_child_outlives_the_gateway_however_it_ends() {
         let mut gateway = house.serve();
         let client = Modern::new(gateway.url());
         assert_eq!(behave(&client, "behave").await["isError"], false);
-        // One waits for a call, and one is in the middle of one.
+        // One instance waits for a call, and one is in the middle of a call.
         let busy = tokio::spawn(async move {
             client
                 .call("behave", json!({"behaviour": "slow", "amount": 7000}))
@@ -160,7 +160,7 @@ async fn no_child_outlives_the_gateway_however_it_ends() {
     }
 }
 
-/// A library that only fails is left alone for a while, and counted, as a component is.
+/// A library that only fails is not called for a while, and is counted, as a component is.
 #[tokio::test]
 async fn a_library_that_only_fails_says_when_to_come_back_and_is_counted() {
     for behaviour in ["segv", "panic"] {
@@ -263,7 +263,7 @@ async fn another_build_is_swapped_in_under_load() {
         "{}",
         gateway.log()
     );
-    // A library that lost what a contract needs is refused, and the one before serves on.
+    // A library that lacks what a contract needs is refused, and the previous one keeps serving.
     name_instead(&house, &gateway, &two, &lost);
     gateway.wait_for_log("published contracts need more");
     assert_eq!(
@@ -359,7 +359,7 @@ async fn a_library_is_held_to_its_signers_when_they_change() {
     }
 }
 
-/// A build that defines other tools waits, as a component does; the one before it answers until they are published.
+/// A build that defines other tools waits, as a component does; the previous one answers until they are published.
 #[tokio::test]
 async fn a_build_with_other_tools_is_held_until_they_are_published() {
     let house = House::new().own_plugins(&[]);
@@ -397,7 +397,7 @@ async fn a_build_with_other_tools_is_held_until_they_are_published() {
     client.succeed("whoisi", json!({})).await;
 }
 
-/// Two builds of one plugin with tools, the second with another name of one: `whoami` and `whoisi`.
+/// Two builds of one plugin with tools; the second renames one: `whoami` and `whoisi`.
 fn two_builds(house: &House) -> [PathBuf; 2] {
     let bytes = fs::read(place::native("tools-rust")).expect("a library can be read");
     let mut renamed = bytes.clone();
@@ -431,7 +431,7 @@ async fn a_rollback_and_a_restart_run_the_kept_library_where_its_digest_is_allow
         assert!(output.status.success(), "{words:?}: {output:?}");
         String::from_utf8(output.stdout).expect("text")
     };
-    // A report of what breaks ends with a code of its own.
+    // A report of what breaks ends with a separate exit code.
     let parsed = |words: &[&str]| {
         let output = house.weir_as_it_is(words).output().expect("weir starts");
         serde_json::from_slice::<Value>(&output.stdout)
@@ -446,7 +446,7 @@ async fn a_rollback_and_a_restart_run_the_kept_library_where_its_digest_is_allow
     assert!(answers(&gateway, "whoami").await, "{}", gateway.log());
     drop(gateway);
 
-    // The new build waits for its draft: at a start the one before it serves, out of what was kept.
+    // The new build waits for its draft: after a restart the previous one serves, from the kept copy.
     fs::remove_file(&one).expect("the first build is there");
     name(&two, &[&new, &old]);
     let gateway = house.serve_as_it_is();
@@ -483,14 +483,14 @@ async fn a_rollback_and_a_restart_run_the_kept_library_where_its_digest_is_allow
     assert!(answers(&gateway, "whoami").await, "{}", gateway.log());
     drop(gateway);
 
-    // Not allowed: refused with what to write, and nothing else runs in its place.
+    // Not allowed: refused with the setting to write, and nothing else runs in its place.
     name(&two, &[&new]);
     let gateway = house.serve_as_it_is();
     gateway.wait_for_log(&format!(
         "write `sha256 = [\\\"{new}\\\", \\\"{old}\\\"]`, then `weir reload`"
     ));
     assert!(!answers(&gateway, "whoami").await, "{}", gateway.log());
-    // As it says.
+    // As the message asks.
     name(&two, &[&new, &old]);
     let sent = Command::new("kill")
         .args(["-HUP", &gateway.process_id().to_string()])
@@ -500,7 +500,7 @@ async fn a_rollback_and_a_restart_run_the_kept_library_where_its_digest_is_allow
     assert!(answers(&gateway, "whoami").await, "{}", gateway.log());
     drop(gateway);
 
-    // What was kept is what runs: another file under its name is not opened.
+    // The kept build runs: another file under its name is not opened.
     let kept = house.path().join(format!("state/builds/{old}.so"));
     assert!(kept.exists(), "the first build is kept");
     fs::copy(&two, kept).expect("copied");
@@ -509,7 +509,7 @@ async fn a_rollback_and_a_restart_run_the_kept_library_where_its_digest_is_allow
     assert!(!answers(&gateway, "whoami").await, "{}", gateway.log());
 }
 
-/// Writes another library into the configuration in place of one, and tells the gateway.
+/// Replaces a library in the configuration by another one, and reloads the gateway.
 fn name_instead(house: &House, gateway: &Gateway, one: &Path, other: &Path) {
     let written = fs::read_to_string(house.path().join("weir.toml")).expect("the configuration");
     let config = written.replace(&one.display().to_string(), &other.display().to_string());
@@ -524,7 +524,7 @@ fn name_instead(house: &House, gateway: &Gateway, one: &Path, other: &Path) {
     assert!(sent.expect("kill").success());
 }
 
-/// A library runs only if the configuration names it, if its digest is the one there, and if it speaks the interface.
+/// A library runs only if the configuration names it, if its digest is the configured one, and if it has the interface.
 #[tokio::test]
 async fn another_library_is_refused_with_what_to_do() {
     let refused = |house: &House| {

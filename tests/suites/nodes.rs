@@ -17,7 +17,7 @@ use weir_tests::{Admin, Gateway, House, Modern, Postgres, answer_to, read_output
 
 use crate::sample;
 
-/// A gateway of a machine of its own.
+/// A gateway on its own machine.
 struct Node {
     house: House,
     gateway: Gateway,
@@ -220,7 +220,7 @@ async fn calls_go_on_without_the_database_and_changes_flow_again_with_it() {
         Some(2),
         "{shown}"
     );
-    // The feed of changes goes on too: the other node serves what it was not asked for.
+    // The feed of changes continues too: the other node serves what was changed elsewhere.
     let more = format!(
         "{other}  - tool: count_airports\n    description: Lists all.\n    verb: list\n    collection: airports\n    fields: []\n"
     );
@@ -256,7 +256,7 @@ async fn a_gateway_that_hangs_is_named_with_the_time_by_which_it_stops() {
     assert!(missing["stops_ms"].as_i64() > made["created_ms"].as_i64());
 }
 
-/// Returns the lines of a copy that say how many rows a table has, and what they are.
+/// Returns the lines of a copy that hold a table's row count and its rows.
 fn copied(output: &str, tables: &[&str]) -> Vec<String> {
     let of_tables = output.lines().filter(|line| {
         tables
@@ -376,7 +376,7 @@ async fn the_trails_of_all_gateways_verify_together_and_a_lost_disk_is_named() {
     Modern::new(two.gateway.url())
         .call("create_airport", made)
         .await;
-    // A killed gateway is known as far as it came a second ago.
+    // Of a killed gateway, the others know the state of up to a second ago.
     let (_, report) = two.admin.ask("GET", "/v1/audit/verify", "").await;
     let head = report["heads"][0].as_str().expect("one chain").to_owned();
     let mut parts = head.split(':');

@@ -434,7 +434,7 @@ pub(crate) async fn sign_in_to_console(admin: &Admin) -> Result<String, (u16, Va
     Ok(session["token"].as_str().expect("a session").to_owned())
 }
 
-/// The role is that of the claim at each sign-in: with another one, or none, the sessions of before are over.
+/// The role is that of the claim at each sign-in: with a different role, or none, earlier sessions end.
 #[tokio::test]
 async fn a_person_who_lost_a_role_loses_the_sessions_of_it() {
     let port = free_port();
@@ -499,7 +499,7 @@ async fn a_person_who_lost_a_role_loses_the_sessions_of_it() {
     assert_eq!(text.matches("oidc:ann").count(), 2, "{text}");
 }
 
-/// Clients say no more than that they were refused: the reasons are kept, and a flood of strangers does not push them out.
+/// Clients show only that they were refused: the gateway keeps the reasons, and a flood of strangers does not push them out.
 #[tokio::test]
 async fn the_reason_of_each_refusal_is_kept_without_the_token() {
     let issuer = Issuer::start("RS256");
@@ -571,7 +571,8 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_else(|| panic!("no text: {value}"))
 }
 
-/// A token that a real issuer bound to a key is good at every door with proofs of that key, each once, and with nothing else.
+/// A token that a real issuer bound to a key is accepted at every door with proofs of that key, each once, and with
+/// nothing else.
 #[tokio::test]
 async fn a_bound_token_is_good_with_proofs_of_its_key_alone() {
     let issuer = Issuer::start("RS256");
@@ -659,7 +660,7 @@ async fn a_bound_token_is_good_with_proofs_of_its_key_alone() {
     assert!(failures.contains("DPoP proof used before"), "{failures}");
 }
 
-/// If tokens have to be bound, the metadata and each refusal say so, and a bearer token opens nothing. Keys do.
+/// If tokens have to be bound, the metadata and each refusal state it, and a bearer token opens nothing. Keys still do.
 #[tokio::test]
 async fn an_operator_may_ask_for_bound_tokens() {
     let issuer = Issuer::start("ES256");

@@ -69,7 +69,7 @@ async fn pages(client: &Modern, tool: &str, order_by: Option<&str>, limit: u64) 
     }
 }
 
-/// A row that comes later with a null or a text in its key is no record, and what fits no column is null. No list ends there.
+/// A later row with a null or a text in its key is not a record, and a value that fits no column is null. Neither ends a list.
 #[tokio::test]
 async fn a_table_of_sqlite_that_changes_behind_its_description_is_listed() {
     let house = sqlite(
@@ -118,13 +118,13 @@ async fn a_table_of_sqlite_that_changes_behind_its_description_is_listed() {
         let pairs = json!([{ "a": "p", "b": 1 }, { "a": "p", "b": 2 }, { "a": "q", "b": 2 }]);
         assert_eq!(pages(&client, "list_pairs", None, limit).await, pairs);
     }
-    // A condition says nothing about a value that is none.
+    // A condition does not match a value that does not fit its column.
     let least = client.call("list_words", json!({ "min_n": 2 })).await;
     let expected = json!([word("c"), word("e")]);
     assert_eq!(least["structuredContent"]["records"], expected, "{least}");
 }
 
-/// A row that comes later with another value in a column that may not be null is no record, and ends no list.
+/// A later row with a value of another type in a column that may not be null is not a record, and does not end a list.
 #[tokio::test]
 async fn a_row_of_sqlite_that_fits_no_record_is_left_out() {
     let house = sqlite(
@@ -248,7 +248,7 @@ tools:
     assert!(notes.contains("The key (id) does not hold"), "{notes}");
 }
 
-/// JSON of which databases take more than an answer may hold, each with what is shown of it.
+/// JSON that databases accept and that is more than an answer may hold, each with what is shown of it.
 fn odd_json() -> Vec<(String, Value)> {
     let nested = |levels: usize, inside: &str| {
         format!("{}{inside}{}", "[".repeat(levels), "]".repeat(levels))
@@ -344,7 +344,7 @@ tools:
     }
 }
 
-/// Serves a cluster's tables by one contract, which may write.
+/// Serves a cluster's tables by one contract that may write.
 fn postgresql(server: &Postgres, contract: &str) -> (House, Gateway) {
     let house = House::new()
         .config(&format!(

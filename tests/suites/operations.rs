@@ -45,7 +45,7 @@ const TABLE: &str = "CREATE TABLE people (id integer PRIMARY KEY, name text NOT 
 INSERT INTO people VALUES (1, 'Ada', '1815-12-10'), (2, 'Grace', '1906-12-09'), (3, 'Nobody', NULL)";
 
 /// The shape is recorded: a database that is away at the next start changes nothing but the answers, and those
-/// recover by themselves.
+/// recover on their own.
 #[tokio::test]
 async fn a_start_touches_no_source() {
     let mut cluster = Postgres::start();
@@ -393,7 +393,7 @@ fn a_bad_configuration_is_refused_whole() {
 #[test]
 fn a_gateway_at_rest_hardly_wakes() {
     let gateway = sample::house().serve();
-    // A thread that ends takes its count with it.
+    // When a thread ends, its count is lost.
     let wakes = || -> BTreeMap<OsString, u64> {
         let threads = std::fs::read_dir(format!("/proc/{}/task", gateway.process_id()));
         let count = |thread: std::fs::DirEntry| {
@@ -424,7 +424,7 @@ fn a_gateway_at_rest_hardly_wakes() {
     panic!("it wakes so often in a second: {counts:?}");
 }
 
-/// What only the start needed of the program does not stay in memory.
+/// Parts of the program that only the start needed do not remain in memory.
 #[tokio::test]
 async fn pages_of_the_start_are_given_back() {
     let house = sample::house();
@@ -464,7 +464,7 @@ async fn a_loaded_plugin_is_in_the_log_once() {
         within(Duration::from_secs(60), "all are in the log", all).await;
         assert_eq!(loaded(&gateway), once, "{start}");
         house.succeed(&["reload"]);
-        // Its line comes behind what the reload logged.
+        // Its line comes after the reload's log lines.
         client
             .succeed("lookup_airport", json!({ "iata": "OSL" }))
             .await;

@@ -60,7 +60,7 @@ fn hand_made() -> Vec<Value> {
         json!(["+44", "closed", "-1", "@here", "2.5", "3", 4, 0.25, "2024-03-02", "2024-03-02T12:00:00.5Z", false]),
         json!(["1e5", "closed", "1E5", "TRUE", "3.5", "4", 5, 0.75, "2024-03-03", "2024-03-03T12:00:00Z", true]),
         json!(["2024-01-01", "pending", "12:00", "a date for a key", "4", "5", 6, 1e21, "2024-03-04", "2024-03-04T12:00:00Z", false]),
-        // Separators, quotes, lines, and what SQL and LIKE give a meaning.
+        // Separators, quotes, line breaks, and characters with a meaning in SQL and LIKE.
         json!(["a,b", "pending", "a;b", "tab\there", "5", "6", 7, 2, "2024-03-05", "2024-03-05T12:00:00Z", true]),
         json!(["quote\"d", "open", "o'clock", "two\nlines", "6", "7", 8, 3, "2024-03-06", "2024-03-06T12:00:00Z", false]),
         json!(["100%", "open", "50_50", "back\\slash %_[a-z]*?", "7", "8", 9, 4, "2024-03-07", "2024-03-07T12:00:00Z", true]),
@@ -74,7 +74,7 @@ fn hand_made() -> Vec<Value> {
         json!(["\u{ff5e}", "open", "\u{ff5e}", "beside the surrogates", "14", "15", 16, 11, "2024-03-14", "2024-03-14T12:00:00Z", false]),
         json!(["😀", "open", "👩‍👩‍👧", "İstanbul ısparta", "15", "16", 17, 12, "2024-03-15", "2024-03-15T12:00:00Z", true]),
         json!(["\u{200f}rtl", "open", "שלום", "\u{feff}bom inside", "16", "17", 18, 13, "2024-03-16", "2024-03-16T12:00:00Z", false]),
-        // The same name is there twice, so a lookup by name is ambiguous.
+        // The same name occurs twice, so a lookup by name is ambiguous.
         json!(["twin-1", "open", "twin", "Twin", "17", "18", 19, 14, "2024-03-17", "2024-03-17T12:00:00Z", true]),
         json!(["twin-2", "open", "twin", "Twin", "18", "19", 20, 15, "2024-03-18", "2024-03-18T12:00:00Z", false]),
     ]
@@ -160,7 +160,7 @@ pub(crate) fn sqlite(path: &Path) {
 }
 
 pub(crate) fn postgres(cluster: &Postgres) {
-    // A collation that sorts unlike code points, so that an adapter that forgets to say which one is caught.
+    // A collation that does not sort by code points, so that an adapter that forgets to name one is caught.
     let columns: Vec<String> = COLUMNS
         .iter()
         .map(|(name, kind, nullable)| {
@@ -195,7 +195,7 @@ pub(crate) fn postgres(cluster: &Postgres) {
     cluster.sql(&script);
 }
 
-/// Fills a database whose collation takes small and capital letters, and texts with and without blanks behind them, for one.
+/// Fills a database whose collation ignores case and trailing blanks.
 pub(crate) fn mariadb(server: &MariadbServer, url: &str) {
     let columns: Vec<String> = COLUMNS
         .iter()

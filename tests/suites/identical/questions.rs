@@ -101,7 +101,7 @@ pub(super) fn reads() -> Vec<(&'static str, Value)> {
         ("get_item", json!({"id": "' OR '1'='1"})),
         ("get_item", json!({"id": "../items"})),
         ("get_item", json!({"id": "%"})),
-        // These find one, several and none.
+        // These find one record, several, and none.
         ("find_item", json!({"name": "Bond"})),
         ("find_item", json!({"name": "Twin"})),
         ("find_item", json!({"name": "twin"})),

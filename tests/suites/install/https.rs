@@ -1,4 +1,4 @@
-//! Components from a server that speaks TLS, with a certificate that only some know.
+//! Components from a server that speaks TLS, with a certificate that only some clients trust.
 
 use std::{
     fs,
@@ -25,7 +25,7 @@ print(server.server_address[1], flush=True)
 server.serve_forever()
 "#;
 
-/// A server with a certificate for 127.0.0.1 by an authority of its own, `authority.pem`.
+/// A server with a certificate for 127.0.0.1 by its own authority, `authority.pem`.
 struct Tls {
     folder: TempDir,
     child: Child,

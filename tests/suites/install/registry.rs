@@ -62,7 +62,7 @@ async fn by_tag_and_by_digest_and_then_no_network_is_needed() {
         let wanted =
             json!({"source": from, "sha256": &file["sha256:".len()..], "signed_by": "maker"});
         assert_eq!(origin(&house), wanted);
-        // What the origin names is what can be installed again.
+        // The source that the origin file names can be installed again.
         let (code, out, _) = house.run(&["plugin", "verify"]);
         assert!(
             code == 0 && out.starts_with(&format!("ok    tools-js.wasm: from {from}")),
@@ -115,7 +115,7 @@ async fn what_is_altered_unsigned_or_not_there_is_not_installed() {
         "is not `sha256:` and 64 of 0-9 and a-f",
     );
 
-    // One byte of the blob is another, and the registry says nothing of it.
+    // One byte of the blob is different, and the registry does not report it.
     let blob = registry.file(&digest(&component));
     let mut altered = component.clone();
     let middle = altered.len() / 2;
@@ -132,7 +132,7 @@ async fn what_is_altered_unsigned_or_not_there_is_not_installed() {
     refuse(&house, &at(":good"), "has more than");
     fs::write(&blob, &component).expect("its blob");
 
-    // A signature that lies somewhere else.
+    // A signature that is stored somewhere else.
     house.write("apart.minisig", sign(&maker, &component));
     house.write("wrong.minisig", sign(&other, &component));
     let install = |signature: &str| {
@@ -159,7 +159,7 @@ async fn what_is_altered_unsigned_or_not_there_is_not_installed() {
     assert!(code == 0 && out.contains("signed by maker"), "{out} {err}");
 }
 
-/// Layouts as `oras push` writes them with and without a type, and beside a policy.
+/// Layouts as `oras push` writes them with and without a type, and next to a policy.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_layouts_of_other_programs_are_read_and_unclear_ones_are_not() {
     let maker = keys();
@@ -234,7 +234,7 @@ async fn the_layouts_of_other_programs_are_read_and_unclear_ones_are_not() {
     }
 }
 
-/// Serves what `answer` says, on this machine.
+/// Serves what `answer` returns, on this machine.
 async fn door<F, A>(answer: F) -> String
 where
     F: Fn(Request) -> A + Clone + Send + Sync + 'static,
@@ -256,7 +256,7 @@ fn challenge(text: &str) -> Response {
         .into_response()
 }
 
-/// Public registries hand everybody a token, and want to see it.
+/// Public registries give everybody a token, and require it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_token_is_asked_for_where_the_registry_wants_one() {
     let maker = keys();
@@ -378,7 +378,7 @@ async fn a_registry_that_answers_without_end_or_leads_away_is_left() {
         &format!("oci://{host}/other@{wanted}"),
         &format!("{wanted} was asked for"),
     );
-    // A text that is no reference causes no request.
+    // A text that is not a reference causes no request.
     refuse(&house, "oci://made:1", "names no registry");
     refuse(
         &house,

@@ -19,7 +19,7 @@ struct Machine {
     admin: Admin,
 }
 
-/// Starts a gateway of a machine with a plugins folder of its own. The first one makes the admin key.
+/// Starts a gateway on a machine, with its own plugins folder. The first one makes the admin key.
 fn machine(server: &Postgres, first: Option<&Admin>) -> Machine {
     let house = House::new().own_plugins(&["sheet"]).config(&format!(
         "[state]\nurl = \"{}\"\n[admin]\nlisten = \"127.0.0.1:0\"\n",
@@ -105,7 +105,7 @@ async fn a_build_that_is_uploaded_to_one_node_serves_at_all_and_a_broken_one_at_
             assert_eq!(file.expect("a file"), build("2"));
         }
     }
-    // One that was not there serves it as soon as it is ready.
+    // A node that was not running serves it as soon as it is ready.
     let three = machine(&server, Some(&one.admin));
     assert_eq!(build_of(&three).await, "2");
     let (status, uploaded) = three.admin.ask("PUT", path, build("3")).await;
@@ -129,7 +129,7 @@ async fn a_build_that_is_uploaded_to_one_node_serves_at_all_and_a_broken_one_at_
     }
 }
 
-/// A folder that holds another file after an upload was put right by hand: it stays as it is.
+/// A folder that holds a different file after an upload was corrected by hand: it is left as it is.
 #[tokio::test]
 async fn what_is_put_into_a_folder_by_hand_later_stays_at_the_next_start() {
     let server = Postgres::start();
@@ -155,8 +155,8 @@ async fn what_is_put_into_a_folder_by_hand_later_stays_at_the_next_start() {
     assert_ne!(digest_of(&two).await, Value::Null);
 }
 
-/// Files are replaced on one machine after the other. What the first one defines is published before its build is kept, and the others
-/// serve it from there.
+/// Files are replaced on one machine after the other. The definitions of the first one are published before its build is kept,
+/// and the others serve the kept build.
 #[tokio::test]
 async fn a_build_that_another_machine_keeps_serves_what_it_published() {
     let server = Postgres::start();

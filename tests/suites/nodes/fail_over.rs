@@ -71,7 +71,7 @@ async fn a_standby_takes_over_and_rights_that_had_ended_stay_so() {
     let follows = async || standby.sql("SELECT count(*) FROM admins") == "2";
     within(Duration::from_secs(60), "the standby follows", follows).await;
 
-    // The standby misses what comes now.
+    // The standby does not receive what follows.
     standby.stop();
     rights.end(&one, &primary).await;
     let (code, answer) = one

@@ -27,7 +27,7 @@ async fn writes_at_once_wait_for_a_database_that_hangs_no_longer_than_one() {
         tokio::spawn(async move { client.ask("tools/call", call).await.text })
     });
     let answers = futures::future::join_all(writes.collect::<Vec<_>>()).await;
-    // One statement may take two seconds, and one turn: one after the other they would take 32.
+    // One statement may take two seconds, and so may one turn: one after the other they would take 32.
     let waited = started.elapsed();
     server.signal("CONT");
     assert!(waited < Duration::from_secs(20), "{waited:?}");
@@ -39,7 +39,7 @@ async fn writes_at_once_wait_for_a_database_that_hangs_no_longer_than_one() {
     assert!(!data.expect("the data").contains("QQ"), "nothing ran");
 }
 
-/// A write that cannot be announced does not run, and its approval is still there when it can be.
+/// A write that cannot be announced does not run, and its approval is still valid once it can be.
 #[tokio::test]
 async fn a_write_that_is_not_recorded_keeps_its_approval() {
     let server = Postgres::start();

@@ -49,7 +49,7 @@ async fn a_copy_is_not_started_from_that_may_lack_a_change_or_is_too_old() {
     wait_for_copy(&node).await;
     let marked = std::fs::read(mark(&node.house)).expect("it is kept");
 
-    // Asked to end while the database is there, it leaves, and no change waits for it from then on.
+    // Asked to end while the database is reachable, it leaves the fleet, and no change waits for it from then on.
     node.gateway.signal("TERM");
     node.gateway.left();
     assert!(!mark(&node.house).exists());
@@ -74,14 +74,14 @@ async fn a_copy_is_not_started_from_that_may_lack_a_change_or_is_too_old() {
         .call("lookup_airport", json!({"iata": "OSL"}))
         .await;
     assert_eq!(found["structuredContent"]["country"], "NO", "{found}");
-    // What it could not say to the others stays so: they count it as one that may serve.
+    // It could not announce its end to the others: they still count it as one that may serve.
     gateway.signal("TERM");
     gateway.left();
     assert!(mark(&node.house).exists());
     std::fs::write(mark(&node.house), "{").expect("written");
     assert_waits(&node.house, "it cannot be read");
 
-    // A copy of a database that knew more, as before a fail-over, is given up by a start with the one that is there.
+    // A copy of a database with later changes, as from before a fail-over, is discarded by a start with the current database.
     let mut copy: Value = serde_json::from_slice(&marked).expect("JSON");
     copy["number"] = json!(1_000_000);
     std::fs::write(mark(&node.house), copy.to_string()).expect("written");

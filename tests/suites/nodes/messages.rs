@@ -252,7 +252,8 @@ async fn a_task_of_one_node_is_read_answered_and_cancelled_at_another_by_its_cal
     assert!(!running(&second).await);
 }
 
-/// An answer that its caller has makes room for other tasks; one that is only cancelled or updated at another node does not.
+/// An answer that its caller has received makes room for other tasks; a task that is only cancelled or updated at
+/// another node does not.
 #[tokio::test]
 async fn an_answer_counts_as_given_once_another_node_has_sent_it() {
     let server = Postgres::start();
@@ -311,7 +312,7 @@ async fn who_listens_at_one_node_hears_of_a_task_of_another() {
     assert_eq!(ended["result"]["isError"], false, "{ended}");
 }
 
-/// A task that its node keeps no more is not asked for as long as a client listens for it.
+/// A task that its node no longer keeps is not requested again and again while a client listens for it.
 #[tokio::test]
 async fn a_forgotten_task_of_another_node_is_looked_at_once() {
     let server = Postgres::start();

@@ -37,9 +37,9 @@ const DISCONNECT: &str = "DELETE FROM accounts; DELETE FROM connect_links";
 const STILL_CONNECTED: &str =
     "SELECT (SELECT count(*) FROM accounts) + (SELECT count(*) FROM connect_links)";
 
-/// Rights of the kinds that end otherwise than with a key.
+/// Rights of the kinds that end in another way than with a key.
 pub(super) struct SampleRights {
-    /// A session of the console, and a link that begins one.
+    /// A session of the console, and a link that starts one.
     session: String,
     link: String,
     /// The key of the agent whose writes a person decides about.
@@ -74,7 +74,7 @@ impl SampleRights {
         }
     }
 
-    /// Ends all of them at a node: by a sign-out, by their use, by a rejection, by a removal.
+    /// Ends each right at a node: by a sign-out, by its use, by a rejection, by a removal.
     pub(super) async fn end(&self, node: &Node, server: &Postgres) {
         let (status, _) = holder(node, &self.session)
             .ask("DELETE", "/v1/session", "")
@@ -91,7 +91,7 @@ impl SampleRights {
         server.sql(DISCONNECT);
     }
 
-    /// Asserts that a node takes none of them, and that the database has none.
+    /// Asserts that a node accepts none of the rights, and that the database has none.
     pub(super) async fn assert_ended(&self, node: &Node, server: &Postgres) {
         let (status, answer) = holder(node, &self.session)
             .ask("GET", "/v1/session", "")

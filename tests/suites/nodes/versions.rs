@@ -80,7 +80,7 @@ async fn nothing_goes_live_that_a_node_of_an_earlier_version_cannot_read() {
     assert_eq!(code, 200, "{published}");
 }
 
-/// A node of an earlier version reads no admin beside one whose role it does not know.
+/// A node of an earlier version can read no admin at all if it does not know the role of one.
 #[tokio::test]
 async fn nobody_becomes_an_approver_while_a_node_does_not_know_the_role() {
     let server = Postgres::start();
@@ -104,7 +104,7 @@ async fn nobody_becomes_an_approver_while_a_node_does_not_know_the_role() {
     assert_eq!(status, 201, "{made}");
 }
 
-/// An upgrade may have to be taken back: the tables of a later version have more, and nothing that is read here is gone.
+/// An upgrade may have to be rolled back: the tables of a later version have additions, and nothing that is read here is gone.
 #[tokio::test]
 async fn a_gateway_starts_and_serves_on_the_tables_of_the_next_version() {
     let server = Postgres::start();
@@ -149,7 +149,7 @@ async fn a_machine_whose_clock_is_off_does_not_join() {
     drop(house(&url).serve());
 }
 
-/// The clock of a machine may be set after it joined: times that others read stay those of the database.
+/// The clock of a machine may be set after it joined: times that others read remain those of the database.
 #[tokio::test]
 async fn a_node_whose_clock_is_set_goes_on_with_the_time_of_the_database() {
     let server = Postgres::start();
@@ -187,7 +187,7 @@ async fn a_node_whose_clock_is_set_goes_on_with_the_time_of_the_database() {
     assert!(minutes_left("CCC").await <= 15);
 }
 
-/// A process on stdio serves what it knows as any other: others wait for it.
+/// A process on stdio serves from its own memory like any other: others wait for it.
 #[tokio::test]
 async fn a_process_on_stdio_is_a_node_while_it_runs() {
     let server = Postgres::start();

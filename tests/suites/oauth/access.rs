@@ -1,5 +1,5 @@
-//! Every case of access again for tokens: what is hidden is unknown, and what a token opened ends with the trust in its issuer, over
-//! versions and at every door.
+//! Every case of access again for tokens: what is hidden is unknown, and what a token opened ends with the trust in its issuer,
+//! for each version and at every door.
 
 use std::time::Duration;
 
@@ -17,13 +17,13 @@ const VERSIONS: [&str; 3] = ["2025-03-26", "2025-06-18", "2025-11-25"];
 const HIDDEN: (&str, &str) = ("fields", "lookup_field");
 const UNKNOWN: (&str, &str) = ("nothing", "lookup_nothing");
 
-/// Returns an answer as far as it may be compared with one about another name.
+/// Returns the part of an answer that can be compared with an answer about another name.
 fn nameless(answer: &Answer, (contract, tool): (&str, &str)) -> (StatusCode, String, String) {
     let text = answer
         .text
         .replace(tool, "TOOL")
         .replace(contract, "CONTRACT");
-    // Each request has an id of its own, and each call a receipt.
+    // Each request has its own id, and each call a receipt.
     let mut parsed: Value = serde_json::from_str(&text).unwrap_or(Value::Null);
     if let Some(message) = parsed.as_object_mut() {
         message.remove("id");
@@ -40,7 +40,7 @@ fn nameless(answer: &Answer, (contract, tool): (&str, &str)) -> (StatusCode, Str
     (answer.status, text, challenge.unwrap_or_default())
 }
 
-/// Returns each door of plain HTTP that leads to a tool or tells of one.
+/// Returns each door of plain HTTP that leads to a tool or describes one.
 fn doors(base: &str, (contract, tool): (&str, &str)) -> Vec<(Method, String)> {
     let plain = format!("{base}/rest/{contract}/{tool}");
     let all = [

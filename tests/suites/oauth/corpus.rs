@@ -69,8 +69,8 @@ fn header() -> Value {
 /// The members of a token that are in its header.
 const HEADER: [&str; 4] = ["alg", "typ", "kid", "crit"];
 
-/// What is wrong with each token, whose signature it has, and what a member of it is then: JSON, or a text. `BASE` is the gateway, and
-/// `ISSUER` the issuer.
+/// What is wrong with each token, whose signature it has, and the value of the changed member: JSON, or a text. `BASE` is the
+/// gateway, and `ISSUER` the issuer.
 const CORPUS: [(&str, &str, &str); 22] = [
     ("alg none", "none", "alg=none"),
     ("alg None", "none", "alg=NoNe"),
@@ -96,7 +96,7 @@ const CORPUS: [(&str, &str, &str); 22] = [
     ("a path below", "own", "aud=BASE/mcp/airports/sse"),
 ];
 
-/// Returns a request by each verb at each door that leads to the contract, or to all of them.
+/// Returns a request by each verb at each door that leads to the contract, or to all contracts.
 fn requests(base: &str, query: &str) -> Vec<(String, RequestBuilder)> {
     let paths = [
         "/mcp",
@@ -220,7 +220,7 @@ async fn no_token_of_an_attacker_opens_any_door() {
         let token = issuer.sign(&header, &claims, by).await;
         check_refused(&gateway, what, &format!("Bearer {token}")).await;
     }
-    // What the token itself says about keys and issuers leads nowhere.
+    // What the token itself says about keys and issuers is not followed.
     let keys = format!("{}/jwks", evil.url);
     let foreign = [
         (header(), &evil.url),
@@ -252,7 +252,7 @@ async fn no_token_of_an_attacker_opens_any_door() {
     for authorization in written {
         check_refused(&gateway, &authorization, &authorization).await;
     }
-    // A query is not read, and what is below an endpoint is none.
+    // A query is not read, and a path below an endpoint is not an endpoint.
     for (place, request) in requests(&gateway.base, &format!("access_token={good}")) {
         let answer = send(request).await;
         assert_eq!(answer.status, StatusCode::UNAUTHORIZED, "{place}");

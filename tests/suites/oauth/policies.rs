@@ -43,7 +43,7 @@ const NEW: ToolCall = (
     r#"{"iata":"BOO","name":"Bodo","country":"NO"}"#,
 );
 
-/// Who calls what, and which policy is against it. `key` is an agent of the same name as a user.
+/// Who calls what, and which policy forbids it. `key` is an agent of the same name as a user.
 const CASES: [(&str, ToolCall, Expected, &str); 11] = [
     ("machine", OSLO, Allowed, ""),
     ("machine", KEFLAVIK, Allowed, ""),

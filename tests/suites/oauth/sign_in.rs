@@ -1,4 +1,5 @@
-//! Other people's clients find the issuer by themselves, sign in there in each way in which it may know them, and call.
+//! Other people's clients find the issuer on their own, sign in there in each way in which a client may be
+//! registered, and call.
 
 use std::{
     fs,
@@ -17,10 +18,10 @@ use super::{Issuer, house};
 /// The metadata document by which the issuer knows a client.
 const DOCUMENT: &str = "https://client.test/weir-tests.json";
 const SECRET: &str = "machine-secret-of-the-tests";
-/// How the issuer knows the client of a person: it registered itself, has a document, or was registered by hand.
+/// How a person's client is registered at the issuer: by itself, by a document, or by hand.
 const WAYS: [&str; 3] = ["registered", "document", "known"];
 
-/// The machine of a person, whose browser signs in without one.
+/// The machine of a person, whose browser signs in without user action.
 struct Desktop {
     folder: TempDir,
 }
@@ -136,7 +137,8 @@ fn the_official_clients_sign_in_and_call() {
     }
 }
 
-/// The official client goes the whole way by itself in both eras, and asks for the scope of writes when a call needs it.
+/// The official client completes the whole sign-in on its own in both eras, and asks for the scope of writes when a
+/// call needs it.
 #[test]
 fn the_official_client_asks_for_more_when_a_call_needs_it() {
     let (_issuer, _house, gateway) = start();
@@ -222,7 +224,7 @@ fn mcp_remote_signs_in_for_a_client_that_cannot() {
     }
 }
 
-/// A session of mcpc has a process of its own, which ends with this.
+/// A session of mcpc has its own process, which ends with this value.
 struct McpcSession<'d> {
     desktop: &'d Desktop,
 }
@@ -265,7 +267,7 @@ async fn mcpc_signs_in_and_calls() {
             _ => &[],
         };
         let more = match way {
-            // It asks no issuer for a token of a machine, and takes one.
+            // It does not request a machine's token from an issuer, but accepts one.
             "machine" => &["--header", &*header][..],
             _ => {
                 session.run(&[&["login", url], client].concat());
