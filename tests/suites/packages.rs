@@ -1,5 +1,5 @@
-//! Tests what people install: the npm package, the wheel and the `.deb`, each put into an empty place without a
-//! network, and one call through the program that came out of it.
+//! Tests what people install: the npm package, the wheel and the `.deb`, each installed into an empty place without a
+//! network, and one call with the installed program.
 
 use std::{
     os::unix::process::CommandExt as _,
@@ -52,7 +52,7 @@ fn home() -> TempDir {
     home
 }
 
-/// Lets a command know nothing but that home.
+/// Restricts a command's environment to that home.
 fn at_home(mut command: Command, home: &Path) -> Command {
     command
         .current_dir(home)
@@ -61,7 +61,7 @@ fn at_home(mut command: Command, home: &Path) -> Command {
     command
 }
 
-/// Calls one tool of a spreadsheet with the installed program, whose adapters come from inside it.
+/// Calls one tool of a spreadsheet with the installed program and its built-in adapters.
 fn calls(program: Command, home: &Path) {
     let mut call = at_home(program, home);
     let answer = run(call.args(["call", "--file", "prices.csv", "list_prices", "--sku", "B2"]));
@@ -98,7 +98,7 @@ async fn serves(program: Command, home: &Path) {
     .await;
 }
 
-/// Lets a command know nothing but that home, and the Node of the tests.
+/// Restricts a command's environment to that home and the Node of the tests.
 fn with_node(command: Command, home: &Path) -> Command {
     let bin = place::cache().join("clients/node-runtime/bin");
     let path = format!(
@@ -205,7 +205,7 @@ async fn the_wheel_is_installed_called_and_served() {
     serves(Command::new(&program), home.path()).await;
 }
 
-/// `uvx` makes an environment of its own for the wheel, each time or from what it has kept.
+/// `uvx` makes a separate environment for the wheel, either anew or from its cache.
 #[tokio::test]
 async fn the_wheel_runs_by_uvx() {
     let home = home();
@@ -224,8 +224,8 @@ async fn the_wheel_runs_by_uvx() {
     serves(uvx(), home.path()).await;
 }
 
-/// apt says what it would do on this machine; dpkg then does it in a root of its own. Only the package's script is left
-/// out, which makes a user.
+/// apt reports what it would do on this machine; dpkg then does it in a separate root. Only the package's script, which
+/// makes a user, is left out.
 #[tokio::test]
 async fn the_debian_package_is_installed_called_and_served() {
     let home = home();

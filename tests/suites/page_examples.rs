@@ -1,4 +1,4 @@
-//! The examples of the pages on contracts, values and adapters, served as they stand there.
+//! The examples of the pages on contracts, values and adapters, served as they are.
 
 use serde_json::{Value, json};
 use weir_tests::{House, Modern, place, upstream::JsonServer};
@@ -152,7 +152,7 @@ async fn the_examples_of_sheets_answer_as_the_page_says() {
     assert_eq!(listed["records"], json!([{ "sku": "b", "price": 4 }]));
 }
 
-/// The first contract over a web service, with what hides the words of its refusals.
+/// The first contract over a web service, with the setting that hides the texts of its refusals.
 #[tokio::test]
 async fn the_examples_of_web_services_answer_as_the_page_says() {
     let server = JsonServer::start(&json!({ "posts": [{ "id": "1", "title": "one" }] }), "id");

@@ -19,13 +19,13 @@ struct ShellBlock {
     text: String,
 }
 
-/// A block that is run here as it is, but for what a reader has to fill in.
+/// A block that is run here as it is, except for what a reader has to fill in.
 struct RunBlock {
     page: &'static str,
     number: usize,
     /// What is run before it.
     before: &'static str,
-    /// What the page shows, and what stands for it here.
+    /// What the page shows, and what replaces it here.
     filled: &'static [(&'static str, &'static str)],
 }
 
@@ -171,7 +171,7 @@ const ELSEWHERE: &[(&str, &[usize], &str)] = &[
     ),
 ];
 
-/// Blocks whose commands are read alone, with the reason.
+/// Blocks whose commands are only parsed, with the reason.
 const READ: &[(&str, &[usize], &str)] = &[
     ("README.md", &[3], "it is this run"),
     ("docs/clients.md", &[1], "it installs 1.8 GB"),
@@ -201,7 +201,7 @@ const READ: &[(&str, &[usize], &str)] = &[
     ),
 ];
 
-/// What stands before the name of the program where it runs somewhere else.
+/// The words before the name of the program where it runs somewhere else.
 const ELSEWHERE_PREFIXES: [&str; 3] = [
     "sudo -u weir ",
     "docker exec weir ",
@@ -219,8 +219,8 @@ weir() {
 field() { grep --only-matching "\"$1\":\"[^\"]*\"" | head -n 1 | cut -d '"' -f 4; }
 "#;
 
-/// Asks for help in the place of running, which refuses a word or a flag that the command does not have. `weir call` is left
-/// out: a server says which flags it has.
+/// Asks for help instead of running, which refuses a word or a flag that the command does not have. `weir call` is left out:
+/// its flags come from a server.
 const READING: &str = r#"
 weir() {
     [ "$1" = call ] && return
@@ -367,7 +367,7 @@ fn run_pages(pages: &[&str]) {
     }
 }
 
-/// Runs a block in a folder of its own, where a gateway serves three contracts.
+/// Runs a block in its own folder, where a gateway serves three contracts.
 fn run_block(block: &RunBlock, text: &str) {
     let desk = PageDesk::new();
     let gateway = desk.house.serve();

@@ -74,7 +74,7 @@ async fn a_tool_answers_as_over_mcp_and_what_is_wrong_is_a_problem() {
     let posted = rest
         .post("list_airports", json!({"country": "NO", "limit": 2}))
         .await;
-    // Each page has a cursor of its own.
+    // Each page has its own cursor.
     let records = |page: &Value| (page["records"].clone(), page["next"].is_string());
     assert_eq!(
         (posted.0, records(&posted.1)),
@@ -87,7 +87,7 @@ async fn a_tool_answers_as_over_mcp_and_what_is_wrong_is_a_problem() {
         "Oslo Gardermoen Airport"
     );
 
-    // A call without what its query says would be another one.
+    // A call without the arguments of its query would be a different call.
     for (path, expected) in [
         ("list_airports?country=NO", 400),
         ("list_airports?from=here", 200),
@@ -381,7 +381,7 @@ tools:
 "#;
 
 /// A person uses a browser: what is missing or not allowed is shown at its control, what is found is a table, records
-/// and lists of records have controls of their own, and nothing is loaded from elsewhere.
+/// and lists of records have their own controls, and nothing is loaded from elsewhere.
 #[tokio::test]
 async fn forms_are_filled_in_with_a_browser() {
     let service = JsonServer::start(&json!({ "orders": [] }), "id");

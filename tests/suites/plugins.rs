@@ -30,7 +30,7 @@ tools:
       - { name: text, type: text, param: text }
 "#;
 
-/// Makes a house with the hostile guest beside an honest neighbour.
+/// Makes a house with the hostile guest next to an honest neighbour.
 fn house() -> House {
     let house = sample::house()
         .own_plugins(&["sheet"])
@@ -101,7 +101,7 @@ async fn a_misbehaving_guest_fails_alone_and_with_the_right_code() {
     }
 }
 
-/// The status says whether a plugin fails now; a new build begins anew.
+/// The status shows whether a plugin fails now; a new build starts afresh.
 #[tokio::test]
 async fn a_plugin_that_fails_is_seen_to() {
     let house = house();
@@ -249,7 +249,7 @@ async fn a_removed_plugin_makes_its_tools_unavailable_and_a_new_one_brings_them_
     until_build(&client, "2").await;
 }
 
-/// A request belongs to one generation, to the last byte of its answer.
+/// A request belongs to one generation until the last byte of its answer.
 #[tokio::test]
 async fn an_answer_names_the_server_that_ran_the_call_and_not_the_one_published_since() {
     let house = house().config("[plugins.misbehaving]\ncpu_max_ms = 20000");
@@ -372,8 +372,8 @@ async fn swaps_under_load_fail_no_call() {
     until_build(&client, if SWAPS.is_multiple_of(2) { "1" } else { "2" }).await;
 }
 
-/// A swap must give back what it leaves behind: memory after 200 swaps is what it was before them. Swaps are as quick
-/// as a file is noticed: it counts once two looks at it agree.
+/// A swap must free what it leaves behind: memory after 200 swaps is the same as before. A swap is as quick as the
+/// file is noticed: it counts once two looks at it agree.
 #[tokio::test]
 async fn memory_does_not_grow_with_swaps() {
     const WARM_UP: usize = 20;
@@ -468,7 +468,7 @@ async fn an_adapter_may_be_written_in_any_language() {
         assert_eq!(rest["records"][0]["name"], "three", "{language}: {rest}");
         assert_eq!(rest["next"], Value::Null, "{language}: {rest}");
     }
-    // An adapter may have tools beside it.
+    // An adapter may have tools of its own in addition.
     let named = client.call("name_number", json!({"number": 2})).await;
     assert_eq!(
         named["structuredContent"],

@@ -1,5 +1,5 @@
-//! Policies at the boundary: what they hide at every door, what they deny by arguments, what is only recorded, how they are taken
-//! over, and which changes of contracts they stop.
+//! Policies at the boundary: what they hide at every door, what they deny by arguments, what is only recorded, how they are
+//! reloaded, and which changes of contracts they stop.
 
 use serde_json::{Value, json};
 use weir_tests::{Admin, Answer, House, Legacy, Modern, answer_to, http, place, until, web::Web};
@@ -73,8 +73,8 @@ async fn settings_without_an_effect_are_refused_or_logged() {
     gateway.wait_for_log("[plugins.sheeet] has no effect: no plugin `sheeet` is loaded");
 }
 
-/// A tool that policies take from a caller is not there for it: in the lists, for calls, and at each door, in words that differ in
-/// nothing from those about a tool that never was.
+/// A tool that policies take from a caller does not exist for it: in the lists, for calls, and at each door, with the same
+/// texts as for a tool that never existed.
 #[tokio::test]
 async fn what_policies_hide_is_at_no_door() {
     let web = Web::start().await;
@@ -215,7 +215,8 @@ async fn audit_mode_records_and_lets_pass() {
     );
 }
 
-/// Policies are taken over while serving; a file that is not sound leaves the one before it in force, and says where it is wrong.
+/// Policies are reloaded while serving; a faulty file leaves the previous one in force, and its mistake is reported
+/// with its place.
 #[tokio::test]
 async fn policies_are_taken_over_while_serving() {
     let web = Web::start().await;

@@ -18,7 +18,7 @@ fn places(preview: &Value) -> Vec<&str> {
         .collect()
 }
 
-/// The preview of a text says what submitting it does, and leaves everything as it is.
+/// The preview of a text shows what submitting it would do, and changes nothing.
 #[tokio::test]
 async fn a_preview_says_what_a_submission_does_and_stores_nothing() {
     let house = House::new()
@@ -78,7 +78,7 @@ async fn a_preview_says_what_a_submission_does_and_stores_nothing() {
     assert_eq!(after, shown, "nothing was stored");
 }
 
-/// The refusal of a contract is an answer, not an error: with its place, and with the tools as far as there are any.
+/// The refusal of a contract is an answer, not an error: with its place, and with the tools, if there are any.
 #[tokio::test]
 async fn a_preview_names_all_that_refuses_a_contract() {
     let house = sample::house();
@@ -91,7 +91,7 @@ async fn a_preview_names_all_that_refuses_a_contract() {
     assert_eq!(refused["document"], Value::Null);
     assert!(!places(&preview(&admin, "a: [1").await).is_empty());
 
-    // It comes from a file: a submission is refused, and what would change is shown all the same.
+    // The contract comes from a file: a submission is refused, but its changes are shown all the same.
     let wider = preview(&admin, &sample::CONTRACT.replace("max: 9000", "max: 12000")).await;
     assert_eq!(places(&wider), ["/contract"]);
     assert_eq!(
@@ -129,7 +129,7 @@ async fn a_contract_may_be_called_preview() {
     assert_eq!((status, &shown["name"]), (200, &json!("preview")));
 }
 
-/// The catalogue has what is served with its cost, page by page, and what one agent sees of it.
+/// The catalogue lists what is served with its cost, page by page, and what one agent sees of it.
 #[tokio::test]
 async fn the_catalogue_lists_tools_with_their_cost_and_as_an_agent_sees_them() {
     let house = sample::house();

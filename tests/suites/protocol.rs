@@ -69,7 +69,7 @@ async fn modern_requests_are_checked_in_order() {
         .await;
     assert_eq!(absent.result()["isError"], false);
 
-    // The id comes back as it was.
+    // The id is returned unchanged.
     for id in [
         json!("text"),
         json!(0),
@@ -346,7 +346,7 @@ async fn a_contract_is_a_server_of_its_own() {
     assert_eq!(nowhere.status, StatusCode::NOT_FOUND, "{}", nowhere.text);
 }
 
-/// Many clients read one page alone: 1,000 tools by default, and what `page_size` says otherwise.
+/// Many clients read only one page: 1,000 tools by default, or as many as `page_size` sets.
 #[tokio::test]
 async fn a_page_of_tools_is_as_long_as_configured() {
     const TOOLS: usize = 2001;
@@ -431,7 +431,7 @@ async fn stdio_speaks_both_eras_and_leaves_when_told() {
     assert!(weir.close().await.success());
 }
 
-/// A blocked read of stdin kept the process alive until one more line came.
+/// A blocked read of stdin used to keep the process alive until one more line came.
 #[tokio::test]
 async fn stdio_ends_on_a_signal_while_stdin_is_open() {
     let house = sample::house();

@@ -49,7 +49,7 @@ fn check(command: impl Fn() -> Command) {
             .extend(over.as_object().expect("an object").clone());
         let report = foreign::report(command(), &plan);
         let why = format!("{tool} {mode}: {report:#}");
-        // A caller that cannot be asked gets an error that says so, in the words of its era.
+        // A caller that cannot be asked gets an error that states it, in the form of its era.
         let unasked = &report["unasked"];
         match mode {
             "legacy" => assert_eq!(

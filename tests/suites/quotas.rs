@@ -33,7 +33,7 @@ async fn a_quota_bounds_an_agent_over_its_keys_and_restarts() {
     );
     let wait = error["retry_after_ms"].as_u64().expect("a time");
     assert!(wait <= 24 * 3600 * 1000, "{wait}");
-    // The other key has the month of the configuration, of which two calls are gone.
+    // The other key has the monthly quota of the configuration, of which two calls are used.
     let client = Modern::with_key(gateway.url(), &second);
     assert_eq!(look_up(&client).await["isError"], false);
     let refused = look_up(&client).await;

@@ -96,7 +96,7 @@ tools:
     fields: [{ name: id, type: number, required: true }]
 ";
 
-/// What a question cannot have is refused with its place, and with what would do instead.
+/// What a question cannot have is refused with its place, and with what to use instead.
 #[tokio::test]
 async fn a_refused_question_names_the_argument_and_what_would_do() {
     let house = House::new()
@@ -206,7 +206,7 @@ async fn a_refused_question_names_the_argument_and_what_would_do() {
         let line = refused["content"][0]["text"].as_str().unwrap_or_default();
         assert!(line.contains(text), "{arguments}: {line}");
     }
-    // What only the cells tell is refused with the column.
+    // What only the cells reveal is refused with the column.
     let mixed = client
         .call(summarize, json!({ "measures": ["sum(price)"] }))
         .await;
@@ -219,7 +219,7 @@ async fn a_refused_question_names_the_argument_and_what_would_do() {
     );
 }
 
-/// A source knows columns, and an agent arguments: the answer has the argument's name, in the text too.
+/// A source names columns, and an agent knows arguments: the answer has the argument's name, in the text too.
 #[tokio::test]
 async fn what_a_source_refuses_is_named_as_the_argument() {
     let contract = sample::CONTRACT.replace(
@@ -241,7 +241,7 @@ async fn what_a_source_refuses_is_named_as_the_argument() {
     assert_eq!(refused["content"][0]["text"], text, "{refused}");
 }
 
-/// A call over a limit says which one.
+/// The error of a call over a limit names the limit.
 #[tokio::test]
 async fn a_limited_call_says_which_limit() {
     let limited = "    collection: airports\n    limits: { rate: 1/hour }\n    fields:\n      - { name: iata, type: text, required: true, pattern: \"^[A-Z]{3}$\", help";

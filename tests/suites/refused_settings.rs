@@ -1,11 +1,11 @@
-//! Settings that an adapter refuses: `weir compile` names the setting, says what to write instead, and what the source says.
+//! Settings that an adapter refuses: `weir compile` names the setting, what to write instead, and the source's message.
 
 use std::process::Command;
 
 use serde_json::{Value, json};
 use weir_tests::{House, place};
 
-/// A collection: its adapter and settings, and what is said of them. The place is that below `settings`.
+/// A collection: its adapter and settings, and the report about them. The place is relative to `settings`.
 struct RefusedCase {
     adapter: &'static str,
     settings: Value,
@@ -285,7 +285,7 @@ fn a_refused_setting_has_its_place_and_what_to_write_instead() {
     }
 }
 
-/// A first contract is often served before there is a configuration: the hint says what to write.
+/// A first contract is often served before there is a configuration: the hint names what to write.
 #[test]
 fn a_contract_without_a_configuration_is_refused_with_what_to_write() {
     let contract = json!({

@@ -109,7 +109,7 @@ async fn asked(house: House, source: &str) {
         related["structuredContent"], with,
         "{source}: what is hidden stays hidden"
     );
-    // None is named, and one is named that is not there.
+    // No relation is named, and one is named that does not exist.
     for id in [11, 12] {
         let none = lookup(json!({ "id": id, "include": ["customer"] })).await;
         let customer = none["structuredContent"].get("customer");

@@ -1,4 +1,4 @@
-//! Writes with an idempotency key: of those with one key, one runs.
+//! Writes with an idempotency key: only one of those with the same key runs.
 
 use std::time::{Duration, Instant};
 
@@ -81,7 +81,7 @@ async fn a_repeated_write_gets_the_first_result() {
     assert_eq!(again["_meta"]["dev.weir/replayed"], true, "{again}");
     assert_eq!(orders(&house), 1);
 
-    // A key is of one caller, one tool and one change.
+    // A key belongs to one caller, one tool and one change.
     let other = create(&ann, "create_order", "desk", "k1").await;
     assert_eq!(reason(&other), "idempotency_key_reused", "{other}");
     let bobs = create(&bob, "create_order", "lamp", "k1").await;
@@ -240,7 +240,7 @@ async fn a_question_is_asked_before_a_key_is_used_up() {
     }
 }
 
-/// Another server gets the arguments as they were sent, and the order of members is no part of what they say.
+/// Another server gets the arguments as they were sent, and the order of members is not part of their meaning.
 #[tokio::test]
 async fn the_same_arguments_in_another_order_are_the_same_call() {
     let house = House::new().config(&trusted("tracker", &hostile(&["tracker"])));
@@ -308,7 +308,7 @@ async fn a_caller_that_left_finds_the_result_of_its_write() {
         .await;
     let key = house.key(&["--agent", "ann"]);
     let ann = Modern::with_key(gateway.url(), &key);
-    // The caller goes once its order is being made.
+    // The caller disconnects once its order is being made.
     let leave = async |request: reqwest::RequestBuilder| {
         let running = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'";
         let call = tokio::spawn(request.send());

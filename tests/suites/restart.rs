@@ -1,4 +1,4 @@
-//! A start: what is published is served, whatever is wrong beside it, and everything that is refused is reported.
+//! A start: what is published is served, whatever else is wrong, and everything that is refused is reported.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ async fn text(house: &House, path: &str) -> String {
     client::send(http().get(url)).await.text
 }
 
-/// Starts with `--strict`; the start ends, and says why.
+/// Starts with `--strict`; the start fails, and reports why.
 fn strict(house: &House) -> String {
     let (code, _, err) = house.run(&["serve", "--strict", "--listen", "127.0.0.1:0"]);
     assert_eq!(code, 1, "{err}");
@@ -89,7 +89,7 @@ async fn a_start_that_could_serve_nothing_ends_and_says_why() {
     assert!(code == 1 && err.contains("new.yaml"), "{code}: {err}");
 }
 
-/// Without its lock it is unknown what was published of a contract: its file must not go live without being compared.
+/// Without its lock, the published version of a contract is unknown: its file must not go live without a comparison.
 #[tokio::test]
 async fn a_lock_that_cannot_be_read_holds_back_its_own_contract_alone() {
     let house = sample::house()
@@ -182,7 +182,7 @@ async fn versions(house: &House) -> Vec<Value> {
         .collect()
 }
 
-/// Two processes share one state, each with a contracts folder of its own and another text of the same contract.
+/// Two processes share one state, each with its own contracts folder and a different text of the same contract.
 #[tokio::test]
 async fn a_contract_has_one_owner_folder_and_the_others_serve_what_it_publishes() {
     let other = sample::CONTRACT.replace("IATA code.", "The code.");
@@ -219,7 +219,7 @@ async fn a_contract_has_one_owner_folder_and_the_others_serve_what_it_publishes(
         let _gateway = serve("contracts");
         assert_eq!(versions(&house).await, ["1.0.0"]);
     }
-    // A folder that is not there any more owns nothing.
+    // A folder that no longer exists owns nothing.
     std::fs::rename(house.path().join("contracts"), house.path().join("moved")).expect("moved");
     let _gateway = serve("others");
     assert_eq!(versions(&house).await, ["1.0.0", "1.0.1"]);
@@ -326,8 +326,8 @@ async fn a_source_that_is_away_is_named_and_hides_no_mistake() {
     }
 }
 
-/// A session belongs to the gateway and to no process of it: its id says what the handshake agreed on, and the state what the
-/// client asked for since.
+/// A session belongs to the gateway and not to one of its processes: its id holds what the handshake agreed on, and the state
+/// holds what the client asked for since.
 #[tokio::test]
 async fn a_session_is_taken_up_by_any_process_until_its_client_ends_it() {
     let house = sample::house();

@@ -26,7 +26,7 @@ fn hexadecimal(secret: &str) -> String {
     secret.bytes().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Answers with its `Authorization` header, in the way that the path names.
+/// Answers with the request's `Authorization` header, in the way that the path names.
 async fn repeat(Path(way): Path<String>, headers: HeaderMap, body: Bytes) -> Response {
     let given = headers[AUTHORIZATION].to_str().expect("a text").to_owned();
     let secret = given.trim_start_matches("Bearer ").to_owned();
@@ -91,7 +91,8 @@ fn is_clean(text: &str, place: &str) {
     }
 }
 
-/// Asserts that no form of the secret is in the spans of so many calls, of which each failed one says its error.
+/// Asserts that no form of the secret is in the spans of the given number of calls, and that each failed call's span
+/// has its error.
 async fn is_traced_cleanly(collector: &TraceCollector, calls: usize) {
     let spans = collector.calls(calls).await;
     let types: BTreeSet<&str> = spans

@@ -1,5 +1,5 @@
-//! The servers of the official SDKs behind Weir: in every way that an SDK serves, a caller of either era lists, calls, hears
-//! progress, cancels and answers questions.
+//! The servers of the official SDKs behind Weir: over each transport of an SDK, a caller of either era lists, calls,
+//! receives progress, cancels and answers questions.
 
 mod caller;
 mod sdk;
@@ -77,7 +77,7 @@ async fn check(sdk: &Sdk) {
     }
 }
 
-/// Returns the names of those tools that come from one way.
+/// Returns the names of the tools of one transport.
 fn named_of(way: &Way, tools: &[Value]) -> BTreeSet<String> {
     let names = tools
         .iter()
@@ -295,7 +295,7 @@ async fn a_question_that_names_no_call_is_refused_while_several_are_open() {
     caller.cancel(open).await;
     let asked = async || {
         let mut open = caller.begin(&named("roots"), json!({})).await;
-        // As long as the other call has not quite ended, this one is refused.
+        // Until the other call has fully ended, this one is refused.
         open.first()
             .await
             .is_some_and(|message| message["method"] == "roots/list")

@@ -1,4 +1,4 @@
-//! Sessions of admins: what a page keeps in the place of a key, and the links that begin one.
+//! Sessions of admins: what a page keeps instead of a key, and the links that start one.
 
 use std::{
     io::{BufRead as _, BufReader},
@@ -64,7 +64,7 @@ async fn a_session_is_its_admin_keys_and_ends_with_it() {
     let (_, by_key) = editor.ask("GET", "/v1/session", "").await;
     assert_eq!(by_key["expires_ms"], Value::Null);
 
-    // It may what its key may, in the key's name.
+    // It may do what its key may, in the key's name.
     assert_eq!(session.ask("GET", "/v1/keys", "").await.0, 200);
     assert_eq!(session.ask("GET", "/v1/admins", "").await.0, 403);
     let changed = sample::CONTRACT.replace("contract: airports", "contract: others\nprefix: other");
@@ -159,7 +159,7 @@ async fn an_operator_sees_the_open_sessions_and_ends_one() {
     );
 }
 
-/// A list of sessions is bounded, and those that were idle for too long take no place in it.
+/// A list of sessions is bounded, and those that were idle for too long do not count.
 #[tokio::test]
 async fn idle_sessions_take_no_place_in_a_list_that_is_bounded() {
     let house = sample::house();

@@ -7,7 +7,7 @@ use weir_tests::{Admin, Gateway, House, Legacy, Modern, Postgres, Stdio, Valkey,
 
 use crate::sample;
 
-/// A key that has so many requests a second, over three nodes that are asked for more than a debug build answers of them.
+/// A key with this many requests a second, over three nodes that are sent more requests than a debug build answers.
 const RATE: f64 = 40.0;
 
 /// The time for which a rate is exceeded. `cargo xtask cluster` takes a minute.
@@ -82,7 +82,7 @@ impl Nodes {
         made["key"].as_str().expect("a key").to_owned()
     }
 
-    /// Waits until each node knows of so many.
+    /// Waits until each node sees the given number.
     async fn counted(&self, nodes: f64) {
         for gateway in &self.gateways {
             while metric(gateway, "weir_ledger_nodes").await != nodes {
@@ -91,7 +91,7 @@ impl Nodes {
         }
     }
 
-    /// Asks all nodes for so long, with two clients each.
+    /// Sends requests to all nodes for the given time, with two clients each.
     async fn offer(&self, key: &str, length: Duration) -> Tally {
         let began = Instant::now();
         let mut callers = Vec::new();
@@ -118,8 +118,8 @@ impl Nodes {
         all
     }
 
-    /// Returns what is counted while the ledger answers. On a busy machine it may not answer in time, which is another case, and the
-    /// machine may not ask for enough, which is `None`: then it is counted again, with another number.
+    /// Returns the count while the ledger answers. On a busy machine the ledger may not answer in time, which is another case,
+    /// and the machine may not send enough requests, which is `None`: then the count is repeated, with another number.
     async fn count<T>(&self, mut attempt: impl AsyncFnMut(usize) -> Option<T>) -> T {
         for round in 0..10 {
             for gateway in &self.gateways {
@@ -169,8 +169,8 @@ impl Tally {
         self.passed + self.refused
     }
 
-    /// Returns how many of these requests one process lets pass. A machine that has no time for its callers for longer than a burst
-    /// lasts, asks for less than the rate then, and no process makes up for that.
+    /// Returns how many of these requests one process lets through. A machine that has no time for its callers for longer than
+    /// a burst sends fewer requests than the rate, and no process makes up for that.
     fn count_for_one_process(&self) -> f64 {
         let mut answered = self.answered.clone();
         answered.sort_by(f64::total_cmp);

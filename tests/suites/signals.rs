@@ -72,7 +72,8 @@ async fn serve_answers_what_is_in_flight_and_leaves() {
     }
 }
 
-/// Behind a load balancer a process that is to end first says that it is not ready, and serves on until calls go elsewhere.
+/// Behind a load balancer a process that is to end first reports that it is not ready, and keeps serving until calls
+/// go elsewhere.
 #[tokio::test]
 async fn serve_is_not_ready_for_a_while_before_it_leaves() {
     let house = calls::house("http://127.0.0.1:1").config("[http]\ndrain_s = 15");
@@ -130,7 +131,7 @@ async fn stdio_answers_what_is_in_flight_and_leaves() {
             .await;
             let asked = Instant::now();
             weir.signal(name).await;
-            // Nothing shows when it is heard.
+            // Nothing shows when the signal is handled.
             tokio::time::sleep(Duration::from_millis(50)).await;
             web.release();
             let answer = weir.read().await;
@@ -202,8 +203,8 @@ async fn a_hangup_during_the_start_is_a_reload() {
     gateway.wait_for_log("configuration reloaded");
 }
 
-/// The thread that all calls share waits for a file, and hears no signal: the process ends at Ctrl-C, or else when its time
-/// is over, a minute after the longest call.
+/// The thread that all calls share is blocked on a file, and handles no signal: the process ends at Ctrl-C, or else at its
+/// deadline, a minute after the longest call.
 #[test]
 fn a_stop_ends_a_process_whose_threads_are_busy() {
     let busy = || {

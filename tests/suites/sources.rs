@@ -1,4 +1,4 @@
-//! Sources before there is a contract over them: what a person who makes one looks at, and puts in.
+//! Sources before there is a contract over them: what a person who makes one sees, and adds.
 
 use std::time::Duration;
 

@@ -174,7 +174,7 @@ fn names_of_tools_come_from_the_file_in_its_singular_and_plural() {
     }
 }
 
-/// Amounts that happen to differ tell no records apart, and what can be read in two ways is asked for.
+/// Amounts that happen to differ are not a key, and the draft asks about what can be read in two ways.
 #[test]
 fn a_draft_asks_for_what_the_file_cannot_tell() {
     let house = House::new().sheets().file(
@@ -277,7 +277,7 @@ fn a_format_that_cannot_be_is_refused_by_name() {
     }
 }
 
-/// Words are judged where no source is at hand, and with what a gateway recorded where there is one.
+/// Texts are checked without a source, and with a gateway's recorded shapes if there are any.
 #[tokio::test]
 async fn lint_judges_a_contract_file_with_and_without_shapes() {
     let form = "contract: c\ncollections:\n  rows: { adapter: sheet, settings: { connection: data, path: gone.csv } }\ntools:\n  \
@@ -344,7 +344,7 @@ async fn a_cell_that_does_not_fit_is_named_and_can_be_left_out() {
     );
 }
 
-/// A file of another encoding is named, with what makes it one that can be read.
+/// A file in another encoding is named, with the way to make it readable.
 #[test]
 fn a_file_that_is_not_utf_8_is_told_how_it_becomes_one() {
     let house = House::new().file("data/staedte.csv", b"id,name\n1,Z\xfcrich\n");
@@ -369,7 +369,7 @@ fn a_pipe_is_drafted_by_none() {
     );
 }
 
-/// A table behind a connection that only reads gets no tool that could not run; days are no list of choices.
+/// A table behind a read-only connection gets no tool that could not run; days are not a list of choices.
 #[test]
 fn a_table_is_drafted_as_the_connection_lets_it() {
     let house = House::new().own_plugins(&["sql"]);
@@ -427,7 +427,7 @@ fn a_table_is_drafted_as_the_connection_lets_it() {
     }
 }
 
-/// Files as other programs write them are called at once, or refused with what is wrong with them.
+/// Files from other programs can be called at once, or are refused with what is wrong with them.
 #[test]
 fn files_of_other_programs_are_called() {
     let utf_16: Vec<u8> = "id;name\n1;Müller\n"
@@ -497,7 +497,7 @@ fn files_of_other_programs_are_called() {
     }
 }
 
-/// A cell that is no value of its column is null, and an answer says how many of them a filter could not compare.
+/// A cell that is not a value of its column is null, and an answer states how many such cells a filter could not compare.
 #[tokio::test]
 async fn cells_that_fit_no_filter_are_counted() {
     let house = House::new()
@@ -536,7 +536,7 @@ async fn cells_that_fit_no_filter_are_counted() {
     );
 }
 
-/// Cells that are no values come behind all others, and an order by their column meets each record once.
+/// Cells that are not values come after all others, and an order by their column has each record once.
 #[tokio::test]
 async fn a_list_in_an_order_of_choice_meets_cells_that_fit_nothing_once() {
     let rows = "id,amount\n1,5\n2,unknown\n3,9\n4,\n5,12 EUR\n6,n/a\n7,5\n";
@@ -570,7 +570,7 @@ async fn a_list_in_an_order_of_choice_meets_cells_that_fit_nothing_once() {
     }
 }
 
-/// A draft says what it saw and what a person should decide, and takes the row of the header and the name of the records.
+/// A draft notes what it found and what a person should decide, and accepts the row of the header and the name of the records.
 #[test]
 fn a_messy_sheet_is_drafted_with_notes() {
     let rows: String = (1..=40)

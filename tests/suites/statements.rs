@@ -152,7 +152,8 @@ fn counted() -> String {
     contracts()[1].replace("        RETURNING id, city, total, paid\n", "")
 }
 
-/// MariaDB takes the same statement without RETURNING, under the same grant, and changes as many rows as it may or none.
+/// MariaDB accepts the same statement without RETURNING, under the same grant, and changes at most the allowed number
+/// of rows, or none.
 #[tokio::test]
 async fn a_statement_runs_on_mariadb_and_answers_its_rows() {
     let shop = Shop::mariadb("statements");
@@ -183,7 +184,7 @@ async fn a_statement_runs_on_mariadb_and_answers_its_rows() {
     assert_eq!(intents.len(), 5, "each write is announced: {intents:?}");
 }
 
-/// A grant for writing is none for texts of the contract's own.
+/// A grant for writing does not permit the contract's own SQL texts.
 #[tokio::test]
 async fn a_statement_needs_the_grant_for_statements() {
     for (shop, statement) in [
@@ -412,7 +413,7 @@ toolsets:
   all: [list_sizes, list_kinds, get_plan, execute_sql]
 ";
 
-/// What Toolbox itself shows is translated and answers: the example of its package, and statements as it has them built in.
+/// Toolbox's own examples are translated and answer: the one of its package, and its built-in statements.
 #[tokio::test]
 async fn what_toolbox_itself_shows_is_translated_and_served() {
     let cluster = Postgres::start();

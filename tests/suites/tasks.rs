@@ -1,5 +1,5 @@
-//! Calls that go on as tasks after their request was answered. The protocol's own suite checks the wire; this checks the
-//! rest: the owner of a task, its end, and who gets no news of it.
+//! Calls that continue as tasks after their request was answered. The protocol's own suite checks the wire; this one
+//! checks the rest: the owner of a task, its end, and who is not notified of it.
 
 use std::{
     collections::BTreeMap,

@@ -1,4 +1,4 @@
-//! Traces of calls: joined to the caller's, carried on to what is called, and never in the way of a call.
+//! Traces of calls: joined to the caller's, passed on to what is called, and never blocking a call.
 
 use std::{
     fs,
@@ -84,7 +84,7 @@ impl TraceCollector {
         serde_json::from_slice(&output.stdout).expect("JSON")
     }
 
-    /// Waits for so many spans of calls.
+    /// Waits for the given number of spans of calls.
     pub(crate) async fn calls(&self, count: usize) -> Vec<Value> {
         let calls = || {
             let spans = self.spans();
@@ -288,12 +288,12 @@ async fn callers_neither_fill_spans_nor_decide_how_many_there_are() {
         call_in(&client, "list_items", CALLER, None).await;
     }
     collector.calls(3).await;
-    // More of them would come with the next request.
+    // Further spans would come with the next request.
     tokio::time::sleep(Duration::from_millis(1500)).await;
     let spans = collector.spans();
     let calls: Vec<_> = spans.iter().filter(|span| span["kind"] == SERVER).collect();
     assert_eq!(calls.len(), 3, "{calls:?}");
-    // What is called follows what was decided here, not what the caller asked for.
+    // Callees follow the decision made here, not what the caller asked for.
     let carried = collector.got.carried.lock().clone();
     let of_caller = carried.iter().filter(|it| it.contains(&CALLER[3..35]));
     let (sampled, others): (Vec<_>, Vec<_>) = of_caller.partition(|it| it.ends_with("-01"));
@@ -317,7 +317,7 @@ async fn callers_neither_fill_spans_nor_decide_how_many_there_are() {
     assert!(invalid.is_some(), "{calls:?}");
 }
 
-/// A state of vendors goes on bounded, and only beside a trace that is well-formed.
+/// A vendor state is passed on within a bound, and only together with a well-formed trace.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_state_goes_on_with_its_trace_alone() {
     let service = TraceCollector::start().await;
@@ -350,7 +350,7 @@ async fn a_state_goes_on_with_its_trace_alone() {
     assert_eq!(states.last().map(String::as_str), Some("a=b,c=d"));
 }
 
-/// With a collector that is not there, calls go on, what is lost is counted, and the gateway stops at once.
+/// With an unreachable collector, calls continue, lost spans are counted, and the gateway stops at once.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_collector_that_is_gone_holds_up_nothing() {
     let service = TraceCollector::start().await;
@@ -385,12 +385,12 @@ async fn a_collector_that_is_gone_holds_up_nothing() {
     }
 }
 
-/// Calls of which the gateway holds the spans at most: those that wait, and those that it took to send.
+/// The number of calls whose spans the gateway holds at most: those that wait, and those being sent.
 const HELD_MAX: u64 = 2 * 2048;
 const ASKING: u64 = 16;
 
-/// A collector that takes connections and never answers costs no call its answer, and what waits for it is bounded: each call
-/// more is counted as dropped.
+/// A collector that accepts connections and never answers does not cost any call its answer, and the waiting spans are
+/// bounded: those of each further call are counted as dropped.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_waits_for_a_silent_collector_is_bounded() {
     let service = TraceCollector::start().await;
@@ -426,7 +426,7 @@ async fn what_waits_for_a_silent_collector_is_bounded() {
     assert_eq!(count("sent"), 0, "{text}");
     let calls = ASKING * (each + 1);
     let held = calls - count("dropped") - count("failed");
-    // Where the machine is slow, sending some of them has failed meanwhile, which made room.
+    // On a slow machine, sending some spans has failed meanwhile, which made room.
     let lost = count("dropped") + count("failed");
     assert!(lost > 0 && held <= HELD_MAX, "{held} of {calls}");
 }

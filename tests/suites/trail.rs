@@ -171,7 +171,7 @@ async fn an_auditor_reads_the_trail_and_nothing_else() {
         assert_eq!((status, &record["kind"]), (200, &kind), "{record}");
     }
 
-    // Of all routes it may use those of the trail, of refused callers and of its session.
+    // It may only use the routes of the trail, of refused callers and of its session.
     let is_open = |path: &str| path.starts_with("/v1/audit") || path == "/v1/identity/failures";
     let (_, document) = operator.ask("GET", "/openapi.json", "").await;
     for (path, item) in document["paths"].as_object().expect("paths") {
@@ -199,7 +199,7 @@ async fn an_auditor_reads_the_trail_and_nothing_else() {
     assert_eq!(listed[1]["role"], "auditor", "{listed}");
 }
 
-/// An auditor's key alone is enough to prove one record to a person who has neither key nor trail.
+/// With only an auditor's key, one record can be proved to a person who has neither key nor trail.
 #[tokio::test]
 async fn one_record_is_proven_as_a_file_by_an_auditors_key_alone() {
     let house = sample::house();
@@ -274,7 +274,7 @@ async fn one_record_is_proven_as_a_file_by_an_auditors_key_alone() {
     let (code, _, err) = away.run(&["audit", "verify", "--file", "proof.json", &receipts[1]]);
     assert!(code == 1 && err.contains("line 1 was changed"), "{err}");
 
-    // The whole trail, by the key alone.
+    // The whole trail, with only the key.
     let verify = |receipt: &str| {
         let mut command = away.weir(&["audit", "verify", receipt]);
         command
@@ -296,7 +296,7 @@ async fn one_record_is_proven_as_a_file_by_an_auditors_key_alone() {
     drop(gateway);
 }
 
-/// Passes requests on to an admin API, but for those about a segment, which is not there.
+/// Passes requests on to an admin API, except for those about one segment, which it reports as missing.
 async fn without_segments(admin: &Admin) -> String {
     let (url, key) = (admin.url.clone(), admin.key.clone());
     let answer = move |uri: Uri| {
@@ -319,7 +319,7 @@ async fn without_segments(admin: &Admin) -> String {
     format!("http://{address}")
 }
 
-/// A segment may be removed between the list and the request for it: what was collected is less than what was listed then.
+/// A segment may be removed between the list and the request for it: then less is collected than was listed.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_segment_that_was_listed_and_is_gone_is_named_by_what_collects() {
     let house = sample::house();
@@ -341,7 +341,7 @@ async fn a_segment_that_was_listed_and_is_gone_is_named_by_what_collects() {
     assert_eq!(code, 0, "{err}");
 }
 
-/// It would refuse every call. That the trail is back has to show without one.
+/// It would refuse every call, so it has to notice without a call that the trail is back.
 #[tokio::test]
 async fn a_gateway_that_can_record_nothing_is_not_ready() {
     let house = sample::house();

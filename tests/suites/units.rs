@@ -97,7 +97,7 @@ async fn an_update_spells_a_number_with_its_unit_as_it_was() {
         changed["structuredContent"]["record"]["Price"], 8000,
         "{changed}"
     );
-    // What is there already stays byte by byte.
+    // What is already there is kept byte by byte.
     let same = json!({ "no": "A-1", "price": 12.9, "weight": 0.5, "discount": 12, "fee": 1200 });
     client.call("set_price", same).await;
     let text = std::fs::read_to_string(house.path().join("data/prices.csv")).expect("the sheet");

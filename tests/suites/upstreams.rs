@@ -1,4 +1,5 @@
-//! Other servers behind this one: what of them is published and when, how calls fare, and what one that behaves badly costs.
+//! Other servers behind this one: which of their tools are published and when, how calls fare, and what a misbehaving
+//! server costs.
 
 mod added;
 mod complaints;
@@ -204,8 +205,8 @@ async fn what_a_server_offers_waits_for_someone_and_is_then_called_in_both_eras(
     }
 }
 
-/// In a fresh container the state is gone, and the server offers something else than was agreed to.
-/// What a server's own texts call a tool leads to its name here.
+/// In a fresh container the state is gone, and the server's offer differs from the approved one. The names of tools
+/// in a server's own texts lead to their names here.
 #[tokio::test]
 async fn the_servers_own_name_of_a_tool_is_answered_with_the_one_to_use() {
     let house = house(&[trusted("bad", &hostile(&["tools"]))]);
@@ -265,8 +266,8 @@ async fn drafts_that_replace_each_other_are_remarked_upon() {
     );
 }
 
-/// The admin reads all that agents will read: both texts of what changed, and the whole of what came, under a new name too.
-/// An offer that the server no longer makes cannot be agreed to.
+/// The admin reads everything that agents will read: both texts of what changed, and the full text of what is new,
+/// including a new name. An offer that the server no longer makes cannot be approved.
 #[tokio::test]
 async fn a_draft_shows_every_text_that_agents_would_read_and_goes_when_the_server_takes_it_back() {
     let scratch = tempfile::tempdir().expect("a folder");
@@ -346,7 +347,7 @@ async fn a_draft_shows_every_text_that_agents_would_read_and_goes_when_the_serve
     assert!(names(&client).await.contains("n_read_note"));
 }
 
-/// A server whose other lists fail is of use for its tools; what was published of the others stays while they fail.
+/// A server whose other lists fail still serves its tools; what was published from those lists is kept while they fail.
 #[tokio::test]
 async fn a_server_that_fails_at_a_list_serves_its_tools() {
     let house = house(&[trusted("half", &hostile(&["half"]))]);
@@ -444,7 +445,7 @@ async fn progress_reaches_the_caller() {
     );
 }
 
-/// A command's log message names no call: all calls of its session hear it, unless agents share the session.
+/// A command's log message names no call: all calls of its session receive it, unless agents share the session.
 #[tokio::test]
 async fn a_log_message_of_a_command_reaches_every_call_of_the_agent_and_of_no_other() {
     let house = house(&[
@@ -485,7 +486,8 @@ async fn a_log_message_of_a_command_reaches_every_call_of_the_agent_and_of_no_ot
             let heard = async { Events::open(waiting).await.next(wait).await };
             tokio::time::timeout(wait, heard).await.ok().flatten()
         });
-        // Nothing says when the call that waits has reached the server. A call that is alone in its session hears its own.
+        // Nothing shows when the waiting call has reached the server. A call that is alone in its session receives
+        // its own messages.
         let mut counts = Vec::new();
         while !waiting.is_finished() {
             tokio::time::sleep(Duration::from_millis(700)).await;

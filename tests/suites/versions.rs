@@ -1,4 +1,4 @@
-//! Versions side by side: an agent that is pinned to one goes on with it while another is live.
+//! Versions side by side: an agent that is pinned to one keeps it while another is live.
 
 use std::time::Duration;
 
@@ -39,7 +39,7 @@ fn house() -> House {
         .file("data/airports.csv", sample::DATA)
 }
 
-/// Serves the first version, with keys for two agents of which the first is pinned to it.
+/// Serves the first version, with keys for two agents, the first of which is pinned to it.
 fn begin(house: &House) -> (Gateway, String, String) {
     let gateway = house.serve();
     house.succeed(&["contracts", "submit", "airports.yaml"]);
@@ -60,7 +60,7 @@ fn publish(house: &House, file: &str, more: &[&str]) -> (i32, String, String) {
     house.run(&[&words, more].concat())
 }
 
-/// Gives the column of the source its other name, and publishes what follows from it.
+/// Renames the column in the source, and publishes the resulting contract.
 fn rename(house: &House, more: &[&str]) {
     let data = sample::DATA.replace("elevation_ft", "elevation_feet");
     house.write("data/airports.csv", data);
@@ -287,7 +287,7 @@ async fn without_a_shim_a_version_goes_on_with_its_own_binding() {
     assert_eq!(code(&gone), "source_changed", "{gone}");
 }
 
-/// The shim of the guide, for names that nothing gives away and an argument that has to be there.
+/// The shim of the guide, for names that cannot be derived and an argument that is required.
 #[tokio::test]
 async fn an_operator_says_what_the_difference_does_not_show() {
     let house = house();
@@ -367,7 +367,7 @@ async fn what_cannot_be_kept_is_refused_with_the_reason() {
     );
 }
 
-/// A kept version goes on when what is live goes back, comes again, or changes once more.
+/// A kept version remains when the live one goes back, returns, or changes once more.
 #[tokio::test]
 async fn a_rollback_and_further_changes_leave_pinned_agents_alone() {
     let house = house();

@@ -1,4 +1,4 @@
-//! Views: parts of the catalogue with an endpoint of their own, under the rules of every other endpoint.
+//! Views: parts of the catalogue with their own endpoints, under the rules of every other endpoint.
 
 use std::time::Duration;
 
@@ -172,8 +172,8 @@ async fn what_is_no_view_is_not_there_and_a_contract_may_be_called_view() {
     assert!(page.text().await.expect("text").contains("### look"));
 }
 
-/// Hidden is unknown, on a view as everywhere; a page of a narrow key holds what the key sees; a revoked key works no
-/// longer.
+/// Hidden is unknown, on a view as everywhere; a page of a narrow key holds what the key sees; a revoked key no
+/// longer works.
 #[tokio::test]
 async fn a_key_sees_of_a_view_what_it_may_use() {
     let house = house().config("[http]\npage_size = 1");
@@ -696,7 +696,7 @@ async fn search_finds_what_the_caller_sees_and_calls_are_the_tools_own() {
         "{limited}"
     );
 
-    // Finding is no call of a tool's own: it is recorded and counted under its own name, of no contract.
+    // A search is not a call of the tools that it finds: it is recorded and counted under its own name, with no contract.
     let calls = |agent: &str| -> Vec<Value> {
         let (_, lines, _) = house.run(&["audit", "query", "--json", "--agent", agent]);
         let records = lines
@@ -733,7 +733,7 @@ async fn search_finds_what_the_caller_sees_and_calls_are_the_tools_own() {
     assert_eq!(calls("bob"), bobs);
 }
 
-/// Every call leaves a record, also one that is refused before it names a tool, and its answer has the record's id and
+/// Every call leaves a record, even if it is refused before it names a tool, and its answer has the record's id and
 /// its receipt.
 #[tokio::test]
 async fn what_search_refuses_is_recorded() {
@@ -1019,7 +1019,7 @@ async fn the_cost_of_each_way_is_measured_and_the_cheaper_one_is_named() {
     );
 }
 
-/// Search finds what is published now. A profile is a change if it lowers something, and none if it does not.
+/// Search finds what is published now. A profile is a change only if it lowers something.
 #[tokio::test]
 async fn search_and_profiles_follow_what_is_published() {
     let house = sample::house().config("[views.find]\nsearch = true\n[views.shown]");

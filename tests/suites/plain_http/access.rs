@@ -60,7 +60,7 @@ const PAGES: [&str; 3] = [
 ];
 
 impl Way {
-    /// Asks for `CONTRACT/TOOL` with an argument that its tools take.
+    /// Requests `CONTRACT/TOOL` with an argument that its tools take.
     fn request(self, gateway: &Gateway, tool: &str, key: Option<&str>) -> RequestBuilder {
         let method: Method = self.method.parse().expect("a method");
         let url = format!("{}/{}/{tool}", gateway.base, self.door);
@@ -183,7 +183,7 @@ async fn hidden_is_unknown_at_every_door() {
             );
         }
     }
-    // A method that is not served tells nothing either.
+    // A method that is not served reveals nothing either.
     let not_served = 405;
     for (door, method, status) in [
         ("rest", "PUT", not_served),
@@ -437,7 +437,7 @@ async fn another_site_and_another_host_come_in_nowhere() {
         for (what, request) in requests() {
             let answer = DoorAnswer::read(request.header(header, value)).await;
             let what = format!("{what}, {header}: {value}: {answer:?}");
-            // What is created a second time is in the way of itself.
+            // Creating the same record a second time is a conflict.
             assert!(
                 answer.status == 200
                     || answer.status == 409 && what.starts_with("a call that writes"),
@@ -535,7 +535,7 @@ async fn a_browser_that_asks_first_is_told_the_same_as_at_mcp() {
     }
 }
 
-/// No answer has what a cache would compare it by, and no question about a kept one is answered "as before".
+/// No answer has a validator for caches, and no conditional request is answered with "not modified".
 #[tokio::test]
 async fn nothing_is_for_a_cache() {
     let house = house();

@@ -1,5 +1,5 @@
-//! The OpenAPI document of each kind of contract: a validator takes it, its examples are true, and a client that asks
-//! everything that it allows, and more, is answered as it says.
+//! The OpenAPI document of each kind of contract: a validator accepts it, its examples are true, and a client that
+//! sends everything that it allows, and more, is answered as documented.
 
 use std::process::Output;
 
@@ -58,7 +58,7 @@ async fn holds(
     ];
     let header = key.map(|key| format!("Authorization: Bearer {key}"));
     let output = match &header {
-        // A document that says that a key is needed is checked for that too.
+        // A document that requires a key is checked for that too.
         Some(header) => {
             let checks = format!("{CHECKS},ignored_auth");
             python(
@@ -145,7 +145,7 @@ async fn of_a_service_that_is_written_to() {
     assert!(written.len() > 1, "orders were placed: {written:?}");
 }
 
-/// A key says in its document that it is needed, and what it opens alone.
+/// The document that a key reads states that a key is needed, and lists only what that key opens.
 #[tokio::test]
 async fn of_a_plugins_functions_with_a_key() {
     let tools = ["deploy", "draw", "find", "names", "rename", "whoami"];
@@ -204,7 +204,7 @@ async fn of_another_server() {
     );
 }
 
-/// A reader of the document, or a stand-in made of it, finds one true example of each thing that is sent and answered.
+/// A reader of the document, or a mock server made from it, finds one true example of each thing that is sent and answered.
 #[test]
 fn every_operation_has_examples_that_its_own_schemas_take() {
     let api = "[connections.api]\nkind = \"http\"\nbase_url = \"http://127.0.0.1:1\"\nwrite = true";

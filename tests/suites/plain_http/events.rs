@@ -45,7 +45,7 @@ async fn events(request: RequestBuilder) -> Vec<(String, Value)> {
             serde_json::from_str(data).expect("JSON on one line"),
         ))
     };
-    // What else there is are comments, which keep the connection alive.
+    // All other lines are comments, which keep the connection alive.
     let events = text
         .split("\n\n")
         .filter(|event| !event.is_empty() && !event.starts_with(':'));
@@ -165,7 +165,7 @@ async fn a_stream_ends_with_its_problem() {
     );
 }
 
-/// Progress is there while the tool still works, and closing the stream then ends the tool.
+/// Progress arrives while the tool still works, and closing the stream then ends the tool.
 #[tokio::test]
 async fn closing_a_stream_ends_its_tool() {
     let house = house();

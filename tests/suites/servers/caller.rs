@@ -1,4 +1,4 @@
-//! A caller of either era, who hears progress, changes its mind and answers questions.
+//! A caller of either era, which receives progress, cancels and answers questions.
 
 use std::{
     sync::atomic::{AtomicU64, Ordering},
@@ -56,7 +56,7 @@ impl Caller {
         }
     }
 
-    /// Calls, and wants to hear progress.
+    /// Calls, and asks for progress.
     pub(super) async fn begin(&self, tool: &str, arguments: Value) -> Open {
         let params = json!({"name": tool, "arguments": arguments, "_meta": {"progressToken": "p"}});
         match self {
@@ -129,7 +129,7 @@ impl Open {
         self.first().await.expect("the call says something in time")
     }
 
-    /// Returns the next message; `None` for a call that is answered before it says anything.
+    /// Returns the next message; `None` for a call that is answered before it sends any message.
     pub(super) async fn first(&mut self) -> Option<Value> {
         self.events.next(SILENCE).await
     }

@@ -9,9 +9,9 @@ use weir_tests::{
 
 pub(super) struct Sdk {
     pub(super) title: &'static str,
-    /// Returns the words that start its server; how it is to serve comes behind them.
+    /// Returns the words that start its server, followed by the way in which it is to serve.
     words: fn() -> Vec<String>,
-    /// The ways in which it does not serve, each with what Weir finds and what the documentation says.
+    /// The ways in which it does not serve, each with what Weir finds and what the documentation states.
     pub(super) exceptions: &'static [Exception],
 }
 
@@ -26,7 +26,7 @@ pub(super) struct Way {
     pub(super) name: &'static str,
     pub(super) title: &'static str,
     pub(super) era: &'static str,
-    /// The word that tells a server so.
+    /// The word that selects this way for a server.
     pub(super) serve: &'static str,
 }
 
@@ -115,8 +115,8 @@ impl Sdk {
             .find(|exception| exception.way == way.name)
     }
 
-    /// Starts what serves over a port. An SDK that has no such server is asked at the port where it serves HTTP, which would
-    /// answer there if it had.
+    /// Starts a server on a port. An SDK without such a server is tried at its HTTP port, where it would answer if it had
+    /// one.
     pub(super) fn start(&self) -> Ports {
         let start = |serve: &'static str| {
             let port = free_port();
@@ -137,7 +137,7 @@ impl Sdk {
         Ports { http, sse }
     }
 
-    /// Returns the entry of one way in the configuration; `more` are further keys.
+    /// Returns the configuration entry for one way; `more` are further keys.
     pub(super) fn entry(&self, way: &Way, ports: &Ports, more: &str) -> String {
         let (name, era) = (way.name, way.era);
         let place = match way.serve {

@@ -80,8 +80,8 @@ pub(super) fn on_a_terminal(
     (code, format!("{shown}{err}").replace("\r\n", "\n"))
 }
 
-/// Files that a server writes beside its own program are not beside the gateway's configuration, unless its command needs
-/// that.
+/// Files that a server writes next to its own program are kept out of the folder of the gateway's configuration, unless
+/// its command needs that.
 #[test]
 fn a_command_has_a_folder_of_its_own_unless_it_names_a_file_beside_the_configuration() {
     let house = House::new().file(
@@ -118,7 +118,7 @@ fn a_command_has_a_folder_of_its_own_unless_it_names_a_file_beside_the_configura
     }
 }
 
-/// Editors of Windows begin a file with a mark, and end its lines with two characters.
+/// Editors on Windows begin a file with a mark, and end its lines with two characters.
 #[test]
 fn the_mark_and_the_line_ends_of_a_configuration_stay() {
     let house = House::new();
@@ -299,7 +299,7 @@ async fn whoever_adds_a_server_on_a_terminal_is_asked_and_only_a_yes_agrees() {
     );
 }
 
-/// A client's file may name variables so that secrets are in no file: they come into none of ours either.
+/// A client's file may name variables to keep secrets out of files: they do not get into ours either.
 #[tokio::test]
 async fn variables_that_a_client_names_stay_references() {
     let house = House::new();
@@ -363,7 +363,7 @@ async fn variables_that_a_client_names_stay_references() {
     );
 }
 
-/// It may hold a key. One that is there already keeps its readers.
+/// The file may hold a key. An existing file keeps its permissions.
 #[test]
 fn a_new_configuration_is_its_writers_alone() {
     let house = House::new();
@@ -401,7 +401,7 @@ fn what_is_written_while_someone_is_asked_stays() {
     let jira = "\n[upstreams.jira] # since\nurl = \"http://127.0.0.1:1/mcp\"\n";
     let (code, shown) = on_a_terminal(&command, "y\n", || {
         house.write("weir.toml", configuration(&house) + jira);
-        // What was looked at is what is written, whatever the client says by now.
+        // What was reviewed is written, whatever the client's file holds by now.
         house.write(
             ".cursor/mcp.json",
             json!({"mcpServers": {"tracker": {"command": "no-such-program"}}}).to_string(),

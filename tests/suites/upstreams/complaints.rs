@@ -45,7 +45,7 @@ async fn complaint_15_an_error_of_the_tool_survives_a_schema_that_it_does_not_me
     );
     let (_, trail, _) = house.run(&["audit", "query", "--tool", "bad_fail", "--json"]);
     assert!(trail.contains("tool_error"), "{trail}");
-    // An error of ours is no structured content either.
+    // Our own error is not structured content either.
     let lie = client.call("bad_lie", json!({})).await;
     assert!(
         lie.get("structuredContent").is_none() && code(&lie) == "output_mismatch",
@@ -87,7 +87,7 @@ async fn complaint_19_a_swapped_description_is_never_listed_before_someone_publi
     check_listed("Says hello.").await;
     drop(gateway);
 
-    // A server that is taken out and put in again is still another one than was agreed to.
+    // A server that is taken out and put in again still differs from the approved one.
     house = house.without_config();
     let (gateway, client) = house.serve_client();
     let retire = draft_of(&house, "swapper", "breaking").await;
@@ -132,7 +132,7 @@ async fn complaint_4_with_every_server_down_the_first_list_has_the_same_bytes_at
     let mut quickest = Duration::MAX;
     for round in 1..=30 {
         gateway.kill();
-        // From before the process is there until its list is read.
+        // From before the process exists until its list is read.
         let started = Instant::now();
         gateway = house.serve();
         let after = ask(&gateway).await;
@@ -408,7 +408,7 @@ async fn complaint_17_a_cancelled_call_is_cancelled_at_the_server_too_in_both_er
         );
         drop(abandoned);
         let left = Instant::now();
-        // A server without the cancellation does not notice a call's end. The call that waits ends by itself after 30 s.
+        // A server without cancellation does not notice a call's end. The waiting call ends on its own after 30 s.
         let counted = loop {
             let counted =
                 tokio::time::timeout(Duration::from_secs(2), client.call("bad_count", json!({})))
@@ -473,7 +473,7 @@ async fn complaint_22_a_question_of_a_server_reaches_the_caller_and_its_state_st
     assert_eq!(code(&may_not), "output_mismatch", "{may_not}");
 }
 
-/// The question of a server comes in the middle of its call: a caller of either era answers it, and one that cannot be asked
+/// A server's question comes in the middle of its call: a caller of either era answers it, and one that cannot be asked
 /// declines.
 #[tokio::test]
 async fn complaint_22_a_server_of_the_earlier_era_asks_in_the_middle_of_its_call() {
@@ -536,8 +536,8 @@ async fn complaint_22_a_server_of_the_earlier_era_asks_in_the_middle_of_its_call
     }
 }
 
-/// A legacy client that refuses to answer, or that hangs up, leaves no call open: the server learns at once that there is no
-/// answer, and its result is the call's. A question does not delay the gateway's end either.
+/// A legacy client that refuses to answer, or that hangs up, leaves no call open: the server is told at once that there is
+/// no answer, and its result is the call's. A question does not delay the gateway's end either.
 #[tokio::test]
 async fn a_question_that_is_not_answered_leaves_no_call_open() {
     const SILENCE: Duration = Duration::from_secs(20);
@@ -689,7 +689,7 @@ async fn complaint_23_fifty_mebibytes_are_refused_and_memory_stays() {
     .await;
 }
 
-/// A process costs as much as hundreds of calls: one that ends again and again is started twice a second at most.
+/// Starting a process costs as much as hundreds of calls: one that ends again and again is started at most twice a second.
 #[tokio::test]
 async fn a_server_that_ends_again_and_again_is_not_started_for_every_call() {
     let house = house(&[trusted("bad", &hostile(&["tools"]))]);
@@ -697,7 +697,7 @@ async fn a_server_that_ends_again_and_again_is_not_started_for_every_call() {
     let began = std::time::Instant::now();
     while began.elapsed() < Duration::from_secs(4) {
         client.call("bad_die", json!({})).await;
-        // An answer between two ends: without one, the tool would be left alone.
+        // A call is answered between two crashes: otherwise the tool would not be called for a while.
         client.call("bad_count", json!({})).await;
     }
     let most = 6.0 + 2.0 * began.elapsed().as_secs_f64();
@@ -766,7 +766,8 @@ async fn complaint_12_a_server_under_npx_that_dies_again_and_again_leaves_no_pro
     .await;
 }
 
-/// Servers made with Node say draft-07, also in what they promise; the SDKs' clients refuse that, or check answers against it.
+/// Servers made with Node declare draft-07, also for their output schemas; the SDKs' clients refuse that, or check
+/// answers against it.
 #[tokio::test]
 async fn complaint_14_a_tool_of_an_older_dialect_is_called_by_strict_clients() {
     let scratch = tempfile::tempdir().expect("a folder");
@@ -840,7 +841,7 @@ async fn draft_of(house: &House, contract: &str, class: &str) -> Value {
     }
 }
 
-/// Returns the words of a server that behaves as its file says; the configuration stays the same.
+/// Returns the command line of a server that behaves as its file says; the configuration remains the same.
 fn switched(house: &House, name: &str, words: &[String]) -> Vec<String> {
     let quoted: Vec<String> = words.iter().map(|word| format!("'{word}'")).collect();
     let file = house.path().join(format!("{name}.sh"));

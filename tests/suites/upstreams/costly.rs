@@ -8,7 +8,7 @@ use weir_tests::{Gateway, House, Modern, strangers::hostile, within};
 
 use super::{code, house, names, serve_listed, show, text, trusted};
 
-/// Returns a schema of so many definitions, each of which `refer` makes of a reference to the next one.
+/// Returns a schema with the given number of definitions, each made by `refer` from a reference to the next one.
 fn levels(length: usize, refer: impl Fn(Value) -> Value) -> Value {
     let mut definitions = Map::new();
     for number in 0..length {
@@ -32,7 +32,7 @@ fn wide() -> Value {
     )
 }
 
-/// Returns a schema that goes through a thousand others for each list in a list, more than the stack of a thread holds.
+/// Returns a schema that passes through a thousand others for each list in a list, more than the stack of a thread holds.
 fn long() -> Value {
     let mut schema = levels(1_000, |next| json!({ "not": next }));
     schema["$defs"]["d1000"] = json!({ "items": { "$ref": "#/$defs/d0" } });
@@ -54,8 +54,8 @@ fn with_tools(tools: &Value) -> House {
     house.config(&trusted("up", &lists))
 }
 
-/// Searches find the tools that are served alone, with calls that are bounded as others are, and a list for clients that follow
-/// no reference does not grow without end.
+/// Searches find only the tools that are served, their calls are bounded as others are, and a list for clients that follow no
+/// references does not grow without bound.
 async fn check_views(gateway: &Gateway, nested: &Value) {
     let find = Modern::new(gateway.view_url("find"));
     let asked = json!({ "query": "deep good looks wide chain twenty output", "limit": 20 });
@@ -132,7 +132,7 @@ async fn schemas_that_explode_are_left_out_and_costly_calls_do_not_hold_up_other
         assert!(text(&answer).starts_with(r#"{"name": "good""#), "{answer}");
     }
 
-    // The server itself judges what takes too long here.
+    // The server itself validates what takes too long here.
     let answer = client.call("up_looks", json!({ "p": "aab" })).await;
     assert_eq!(code(&answer), "invalid_arguments", "{answer}");
     let long = format!("{}b", "a".repeat(20_000));
@@ -166,7 +166,7 @@ async fn the_memory_of_large_answers_that_are_refused_is_given_back() {
     .await;
 }
 
-/// The validator gives each fault a copy of its place, and the caller makes the names in it up.
+/// The validator gives each fault a copy of its place, and the caller chooses the names in it.
 #[tokio::test]
 async fn a_long_name_before_many_faults_takes_little_memory() {
     let arm = |names: [&str; 4]| json!({ "type": "object", "required": names });

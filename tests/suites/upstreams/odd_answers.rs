@@ -1,4 +1,4 @@
-//! Servers whose answers are read although the protocol has them otherwise, as `weir extract` and callers see it.
+//! Servers whose answers are read although they deviate from the protocol, as `weir extract` and callers see them.
 
 use axum::{
     Json, Router,
@@ -13,7 +13,7 @@ use weir_tests::{Admin, House, Legacy, Modern, schema::tool, strangers::hostile,
 
 use super::{code, listed, serve_listed, text, trusted};
 
-/// Speaks the earlier era alone. The path says how the question for the newer one is refused, or how answers are written.
+/// Speaks only the earlier era. The path selects how the request for the newer one is refused, or how answers are written.
 async fn answer(Path(how): Path<String>, body: Bytes) -> Response {
     let request: Value = serde_json::from_slice(&body).expect("JSON");
     let id = request["id"].clone();
@@ -101,7 +101,7 @@ async fn a_server_that_knows_one_era_is_read_however_it_says_so() {
     );
 }
 
-/// One odd part of an answer does not cost the rest, and the revisions before 2026-07-28 know no lists as values.
+/// One odd part of an answer does not cost the rest, and the revisions before 2026-07-28 have no lists as values.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_client_cannot_take_is_passed_on_as_text() {
     let base = web::serve(Router::new().route("/{how}", post(answer))).await;
@@ -128,7 +128,7 @@ async fn what_a_client_cannot_take_is_passed_on_as_text() {
     }
 }
 
-/// Servers write the reason of a refusal beside its message.
+/// Servers write the reason of a refusal next to its message.
 #[tokio::test]
 async fn the_data_of_an_error_reaches_the_caller() {
     let house = House::new().config(&trusted("bad", &hostile(&["spent"])));
@@ -149,7 +149,7 @@ async fn the_data_of_an_error_reaches_the_caller() {
     }
 }
 
-/// The server's question failed, not the call of its tool, which is there as it was published.
+/// The server's question failed, not the call of its tool, which is unchanged since it was published.
 #[tokio::test]
 async fn a_call_that_fails_by_a_question_is_no_change_of_its_tool() {
     let house = House::new().config(&trusted("bad", &hostile(&["relays"])));
@@ -206,7 +206,7 @@ async fn a_server_that_announces_changes_without_end_is_looked_at_ever_less_ofte
     .await;
 }
 
-/// Proxies in front, and many clients, cut an answer of which nothing comes for a minute.
+/// Proxies in front, and many clients, cut off an answer that sends nothing for a minute.
 #[tokio::test]
 async fn a_call_that_is_silent_for_long_begins_its_stream_before_its_answer() {
     let house = House::new().config(&trusted("slow", &hostile(&["tools"])));

@@ -1,4 +1,4 @@
-//! An overlay file at work: what agents are shown of a server, and what the server is sent of their calls.
+//! An overlay file in use: what agents are shown of a server, and what the server is sent of their calls.
 
 use std::collections::BTreeSet;
 
@@ -209,8 +209,8 @@ async fn an_overlay_that_was_edited_is_served_once_someone_agrees() {
     .await;
 }
 
-/// A draft that was discarded is that change alone: the same lists of the server under another overlay are asked for again, with
-/// the approval that it wants of calls.
+/// Discarding a draft refuses only that change: the same lists of the server under another overlay are submitted again, with
+/// the approval of calls that it asks for.
 #[tokio::test]
 async fn a_discarded_overlay_keeps_no_later_one_from_being_asked_for() {
     let (house, gateway) = served().await;

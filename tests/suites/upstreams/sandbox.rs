@@ -50,7 +50,7 @@ pub(crate) fn as_nobody(command: &Command) -> Command {
     wrapped
 }
 
-/// Returns the program of a command where `nobody` may start it: the folder of builds may be root's alone.
+/// Returns the program of a command where `nobody` may start it: the folder of builds may be accessible only to root.
 fn reachable(command: &Command) -> PathBuf {
     let program = PathBuf::from(command.get_program());
     let Some(folder) = command.get_current_dir().filter(|_| is_root()) else {

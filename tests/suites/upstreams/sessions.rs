@@ -1,5 +1,5 @@
-//! Tests which callers share a session with a server, how many sessions there may be, and when a tool that only fails is left
-//! alone.
+//! Tests which callers share a session with a server, how many sessions there may be, and when a tool that only fails is no
+//! longer called.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -20,7 +20,7 @@ fn clients<const N: usize>(
     })
 }
 
-/// Returns the process that answers a caller, and which of its calls this is there.
+/// Returns the process that answers a caller, and the number of this call in it.
 async fn counted(client: &Modern, server: &str) -> (u32, u32) {
     let result = client.succeed(&format!("{server}_count"), json!({})).await;
     let (process, count) = text(&result)
@@ -76,7 +76,7 @@ async fn agents_of_one_tenant_share_a_session_where_that_is_asked_for_and_tenant
         of_other != of_acme && count == 1,
         "{of_other} {of_acme} {count}"
     );
-    // The lookout's is beside those of callers.
+    // The lookout's session is in addition to those of callers.
     assert_eq!(show(&house, "default")["sessions"], 4);
     assert_eq!(show(&house, "tenant")["sessions"], 3);
 }
@@ -132,7 +132,7 @@ async fn the_session_that_was_unused_longest_makes_room_and_its_process_ends() {
     let full = bob.call("bad_count", json!({})).await;
     assert_eq!(code(&full), "unavailable", "{full}");
     assert!(is_alive(of_ann) && is_alive(of_eve));
-    // Their callers go away, and there is room again.
+    // Their callers disconnect, and there is room again.
     drop(open);
     until("there is room again", async || {
         bob.call("bad_count", json!({})).await["isError"] == false

@@ -1,4 +1,4 @@
-//! `weir call` on a terminal: what servers say is shown there, and steers nothing.
+//! `weir call` on a terminal: texts of servers are shown there, but cannot control it.
 
 use std::{fs, process::Command};
 
@@ -7,7 +7,7 @@ use weir_tests::{House, Modern, place, read_output, strangers::hostile};
 
 use super::{added::on_a_terminal, listed, trusted};
 
-/// Returns `weir` in a house, without options of its own.
+/// Returns `weir` in a house, without further options.
 fn weir(house: &House, words: &[&str]) -> Command {
     let mut command = Command::new(place::binary("weir"));
     command.args(words).current_dir(house.path());
@@ -34,7 +34,7 @@ fn documented_as(name: &str, description: &str, properties: Value) -> House {
     House::new().file("doc.json", document.to_string())
 }
 
-/// Returns what the server was sent by `weir call`, or what that says.
+/// Returns what `weir call` sent to the server, or what it prints.
 fn call(house: &House, line: &[&str]) -> Result<Value, String> {
     let server = hostile(&["tools"]);
     let server: Vec<&str> = server.iter().map(String::as_str).collect();

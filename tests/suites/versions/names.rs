@@ -18,7 +18,7 @@ fn other() -> String {
     format!("{head}tools:\n{lookup}").replace("contract: airports", "contract: places")
 }
 
-/// The contract with an update beside its other tools.
+/// The contract with an update in addition to its other tools.
 fn with_update() -> String {
     const UPDATE: &str = r#"
   - tool: correct_airport
@@ -61,14 +61,14 @@ async fn the_names_of_a_kept_version_are_taken_until_it_ends() {
     // The tool of the other contract answers those too who are pinned to the version that has ended.
     assert_eq!(code(&lookup().await), "none");
     assert_eq!(version(&ann).await, "places@1.0.0");
-    // The version cannot come back, since its name is another one's by now.
+    // The version cannot be restored, since another contract has its name by now.
     let taken = "the tool `lookup_airport` is defined by the contract `places` already";
     let (code_of, _, err) = house.run(&[&sunset[..], &["--never"]].concat());
     assert!(code_of != 0 && err.contains(taken), "{err}");
     assert_eq!(version(&ann).await, "places@1.0.0");
 }
 
-/// An update demands a member beside its key, and may name those that it empties.
+/// An update requires a member besides its key, and may name those that it empties.
 #[tokio::test]
 async fn an_update_goes_on_when_its_column_has_another_name() {
     let house = house().file("airports.yaml", with_update());
@@ -152,7 +152,7 @@ async fn a_tool_under_its_old_name_takes_from_the_same_rate_and_is_recorded_as_h
         "rate_limited",
         "one rate has both names: {result}"
     );
-    // Of those who are not pinned the old name is no tool; from eve, who is, it is hidden.
+    // For those who are not pinned the old name is not a tool; from eve, who is, it is hidden.
     for (client, agent, hidden) in [(&bob, "bob", false), (&eve, "eve", true)] {
         let body = json!({"name": "lookup_airport", "arguments": iata});
         assert_eq!(client.ask("tools/call", body).await.error_code(), -32602);

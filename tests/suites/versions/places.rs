@@ -1,4 +1,4 @@
-//! The places where a kept version is found: endpoints of its own, views, and under policies.
+//! The places where a kept version is found: its own endpoints, views, and under policies.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,7 @@ use weir_tests::{Legacy, Modern, answer_to, http};
 
 use super::{begin, code, house, publish, rename, version};
 
-/// Policies are written for the live version, and hold for those who call another one.
+/// Policies are written for the live version, and apply to those who call another one.
 #[tokio::test]
 async fn policies_hold_in_a_kept_version() {
     const POLICY: &str = r#"
@@ -86,7 +86,7 @@ async fn a_version_has_an_endpoint_of_its_own() {
         };
         assert_eq!(result["structuredContent"][column], 681, "{result}");
     }
-    // What is not there and what is hidden look the same.
+    // What does not exist and what is hidden look the same.
     let mut answers = Vec::new();
     for (name, key) in [
         ("airports@3", &bob),
