@@ -52,9 +52,9 @@ function Previewed({ preview }: { preview: PreviewedContract }) {
         </p>
       )}
       {preview.class && (
-        <section className="stack tight" aria-label="The gate would say">
+        <section className="stack tight" aria-label="The gate's report">
           <div className="row">
-            <h3>The gate would say</h3>
+            <h3>The gate's report</h3>
             <ClassBadge name={preview.class} />
             <span>{preview.version}</span>
           </div>

@@ -34,7 +34,7 @@ export function SourceDialog({ onClose }: { onClose: () => void }) {
           ) : (
             <div className="stack">
               <p>
-                There is no connection yet. For files that are dropped here, make a folder <code>files</code>, write this into <code>weir.toml</code> beside it, then <Link href="/settings">reload the configuration</Link>; a
+                There is no connection yet. For files that are dropped here, make a folder <code>files</code>, write this into <code>weir.toml</code> next to it, then <Link href="/settings">reload the configuration</Link>; a
                 database or a service is written in its place.
               </p>
               <CodeBlock text={FILES} label="Connection for files" />

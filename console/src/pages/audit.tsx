@@ -100,7 +100,7 @@ export function AuditPage() {
         {isFailing && (
           <div className="note bad" role="alert">
             <strong>The trail cannot be written, so calls are refused.</strong>
-            <p>Look at the disk of the state folder: whether it is full, and whether the gateway may write there. Calls go on as soon as it can.</p>
+            <p>Look at the disk of the state folder: whether it is full, and whether the gateway may write there. Calls continue as soon as it can.</p>
           </div>
         )}
         <Filters count={[kind, agent, tool, contract, outcome, callId, text, since, to].filter(Boolean).length}>

@@ -42,7 +42,7 @@ export function KeyRotation({ view, onClose }: { view: KeyView; onClose: () => v
           </p>
         ) : (
           <section className="note stack tight" aria-label="The old key">
-            <p>Give the new key to the agent first. The old one stays valid until you revoke it.</p>
+            <p>Give the new key to the agent first. The old one remains valid until you revoke it.</p>
             <div className="row">
               <GuardedAction needs="operator" kind="danger" isPending={isPending} onPress={() => void revoke()}>
                 Revoke the old key
@@ -57,7 +57,7 @@ export function KeyRotation({ view, onClose }: { view: KeyView; onClose: () => v
   return (
     <form className="stack" onSubmit={make}>
       <p>
-        This makes another key for <strong>{view.agent}</strong>, with the same access and limits. The old one stays valid until you revoke it.
+        This makes another key for <strong>{view.agent}</strong>, with the same access and limits. The old one remains valid until you revoke it.
       </p>
       <ChoiceField label="Expires" value={life} onChange={setLife} none="never" options={LIVES} />
       {error != null && <ProblemNote error={error} />}

@@ -123,7 +123,7 @@ export function KeysPage() {
                 ) : (
                   <Empty title="No key was made yet">
                     <p>
-                      While there is none, and <code>[identity] required</code> is not set, clients on this machine call as <code>local</code>.
+                      Without keys, and while <code>[identity] required</code> is not set, clients on this machine call as <code>local</code>.
                       Make a key for each agent; it is shown once, with what connects a client.
                     </p>
                   </Empty>

@@ -73,7 +73,7 @@ function Figures({ stats }: { stats: StatsView }) {
         <h2>Calls a second</h2>
         <Sparkline points={stats.points} />
         <p className="soft small">
-          The last 15 minutes as the gateway knows them. Times are of all calls since the start. For longer spans read <code>/metrics</code> with Prometheus.
+          The last 15 minutes, as counted by the gateway. Times are of all calls since the start. For longer spans read <code>/metrics</code> with Prometheus.
         </p>
       </section>
       <div className="columns">

@@ -48,7 +48,7 @@ function Holder({ failure }: { failure: IdentityFailure }) {
           <span className="soft">{name}</span> {value}
         </div>
       ))}
-      {!failure.genuine && <div className="soft">as the credential says; it is not genuine</div>}
+      {!failure.genuine && <div className="soft">according to the credential, which is not genuine</div>}
     </div>
   );
 }

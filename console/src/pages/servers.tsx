@@ -222,7 +222,7 @@ function ServerDetail({ server }: { server: UpstreamView }) {
       )}
       {server.server && (
         <section className="stack tight">
-          <h3>What it says it is</h3>
+          <h3>How it describes itself</h3>
           <CodeBlock text={pretty(server.server as never)} label="Server" />
         </section>
       )}

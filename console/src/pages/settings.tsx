@@ -116,7 +116,7 @@ function Reload() {
           Reload the configuration
         </GuardedAction>
         <span className="soft">
-          Secrets are never shown. A file with a fault changes nothing. What says <em>next start</em> waits for one.
+          Secrets are never shown. A file with a fault changes nothing. A key marked <em>next start</em> waits for the next start.
         </span>
       </div>
       {error != null && <ProblemNote error={error} />}

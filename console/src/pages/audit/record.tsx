@@ -37,7 +37,7 @@ export function RecordDetail({ record, found }: DetailProps) {
   if (!record) {
     return (
       <Loaded query={found} lines={8}>
-        {() => <p>No record of the trail has this hash. Retention may have removed it; the trail says so then.</p>}
+        {() => <p>No record of the trail has this hash. Retention may have removed it; if so, the trail records it.</p>}
       </Loaded>
     );
   }
@@ -68,7 +68,7 @@ export function RecordDetail({ record, found }: DetailProps) {
       </dl>
       <p className="soft small">
         The proof is a file for <code>weir audit verify --file PROOF RECEIPT</code>, which needs no gateway. It holds this record and those after it, up to one that
-        something else knows; a receipt or head that was kept elsewhere makes it a proof.
+        something else refers to; a receipt or head that was kept elsewhere makes it a proof.
       </p>
       {decision && <DecisionNote decision={decision} />}
       <section className="stack tight" aria-label="Its place in the chain">
@@ -76,7 +76,7 @@ export function RecordDetail({ record, found }: DetailProps) {
         <Loaded query={found} lines={3}>
           {(beside) => (
             <ol className="chain">
-              <Neighbour word="before" record={beside?.before} missing={record.seq === 1 ? "It begins its chain." : "Retention removed the one before it."} />
+              <Neighbour word="before" record={beside?.before} missing={record.seq === 1 ? "It is the first of its chain." : "Retention removed the previous one."} />
               <li className="here">
                 <span className="soft small">{record.seq}</span>
                 <span>

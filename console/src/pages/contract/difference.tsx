@@ -150,7 +150,7 @@ export function Callers({ impact }: { impact: Impact | null | undefined }) {
   }
   if (impact.calls === 0) return <p className="soft">No call of the last {count(impact.days, "day")} to judge by.</p>;
   const kept = `${count(impact.calls, "call")} of the last ${count(impact.days, "day")}`;
-  if (impact.agents.length === 0) return <p>{kept}: all of them would pass.</p>;
+  if (impact.agents.length === 0) return <p>{kept}: all would pass.</p>;
   return (
     <div className="stack tight">
       <p className="soft">Judged by {kept}.</p>

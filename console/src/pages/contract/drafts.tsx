@@ -146,7 +146,7 @@ function DocumentText({ draft, document }: { draft: DraftView; document: Contrac
 
 function summary(draft: DraftView, worst: number, all: number): string {
   if (draft.version == null) return "The contract would be retired: none of its tools would be served.";
-  if (draft.class === "first") return "Nothing of it was published before. Read what its tools say before agents do.";
+  if (draft.class === "first") return "None of it was published before. Read its tools' texts before agents do.";
   if (worst > 0) return `${count(worst, "change")} of ${all} may break callers. Agents are served ${draft.base} until someone agrees.`;
   return `${count(all, "change")}, none of which breaks a call that was valid.`;
 }

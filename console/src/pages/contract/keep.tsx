@@ -44,7 +44,7 @@ function LostShims({ keeping }: { keeping: KeepingView }) {
   const lost = keeping.beside.filter((next) => next.shim == null);
   return lost.map((next) => (
     <p key={next.version} className="note warn small">
-      {next.version}, which is kept already, would lose its shim and go on with its own binding, unless another shim of {keeping.version} carries
+      {next.version}, which is kept already, would lose its shim and continue with its own binding, unless another shim of {keeping.version} carries
       it on: {next.missing}.
     </p>
   ));

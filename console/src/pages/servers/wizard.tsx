@@ -203,7 +203,7 @@ function Offer({ offer, checked, choice }: { offer: UpstreamOffer; checked: Upst
   return (
     <div className="stack" role="status">
       <dl className="facts">
-        <dt>It says it is</dt>
+        <dt>Name and version</dt>
         <dd>{[about.title ?? about.name ?? "nothing", about.version].filter(Boolean).join(" ")}</dd>
         <dt>It offers</dt>
         <dd>{[count(tools.length, "tool"), ...others].join(", ")}</dd>
@@ -224,7 +224,7 @@ function Offer({ offer, checked, choice }: { offer: UpstreamOffer; checked: Upst
           <h3>Instructions to the model</h3>
           <p className="change model-text">{offer.instructions}</p>
           <p className="soft small">
-            Agents read this with the list of tools. <code>instructions:</code> in the overlay says something else in its place.
+            Agents read this with the list of tools. <code>instructions:</code> in the overlay replaces it.
           </p>
         </section>
       )}
@@ -257,7 +257,7 @@ function AddTexts({ server, choice, folder, added }: { server: PastedServer; cho
       <h3>Add it</h3>
       <p>
         Run this on the gateway's machine, in <code>{folder}</code>, the folder of its <code>weir.toml</code>. It shows what the server offers and asks; what you
-        agree to is published, and a running gateway applies it. This page shows when it is there.
+        agree to is published, and a running gateway applies it. This page shows when it has been added.
         {overlay !== null && (
           <>
             {" "}

@@ -56,9 +56,9 @@ export function PoliciesTab() {
           ) : (
             <Empty title="No policy is in force">
               <p>
-                Policies say which arguments, groups and kinds of tools a caller may use, beyond its key. Write them in Cedar, in <code>*.cedar</code> files of the
-                folder <code>policies</code> beside <code>weir.toml</code>; <code>weir policy schema</code> prints what they can name, and <code>weir policy check</code>{" "}
-                says what is wrong.
+                Policies define which arguments, groups and kinds of tools a caller may use, beyond its key. Write them in Cedar, in <code>*.cedar</code> files of the
+                folder <code>policies</code> next to <code>weir.toml</code>; <code>weir policy schema</code> prints what they can name, and <code>weir policy check</code>{" "}
+                reports what is wrong.
               </p>
             </Empty>
           )}
