@@ -1,4 +1,4 @@
-// Calls the tools of the airports by plain HTTP, with types that openapi-typescript made of their document.
+// Calls the tools of the airports by plain HTTP, with types that openapi-typescript made from their document.
 import createClient from "openapi-fetch";
 import type { paths } from "./schema.js";
 

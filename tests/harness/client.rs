@@ -299,7 +299,7 @@ impl Legacy {
     }
 }
 
-/// Returns a result that is no error.
+/// Returns a result that is not an error.
 fn succeeded(tool: &str, result: Value) -> Value {
     assert_eq!(result["isError"], false, "{tool}: {result}");
     result
@@ -355,7 +355,7 @@ pub async fn send(request: RequestBuilder) -> Answer {
     }
 }
 
-/// A stream that stays open: its messages as they come.
+/// A stream that remains open: its messages as they arrive.
 pub struct Events {
     stream: futures::stream::BoxStream<'static, Vec<u8>>,
     buffer: String,

@@ -270,7 +270,7 @@ fn what_was_only_commented_since_stays_when_weir_is_taken_out() {
         );
         has_what_was_there(client, &home.before, &now);
         assert!(
-            printed.contains("everything else stays"),
+            printed.contains("everything else is unchanged"),
             "{client}: {printed}"
         );
         assert_eq!(

@@ -197,7 +197,7 @@ async fn same_counts(all: &[&Source]) -> usize {
         count += 1;
     }
     // Six order by neither a group nor a measure of the question, one has too many, and one compares a date with a
-    // number; in one group the integers come to more than 2^53.
+    // number; in one group the integers add up to more than 2^53.
     assert_eq!(refused.len(), 9, "{refused:#?}");
     let open = json!({"group_by": ["status"], "measures": ["count", "sum(amount)", "avg(count)"], "name_starts": "Plain", "limit": 1});
     let (content, _) = answer(all[0], "summarize_items", &open).await;

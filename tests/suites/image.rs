@@ -1,5 +1,5 @@
 //! Tests the container image: built from the Dockerfile around the program of the tests, on a base that `cargo xtask test`
-//! made of Debian's packages, and run as its users run it, by podman.
+//! made from Debian's packages, and run as its users run it, by podman.
 
 use std::{
     collections::BTreeSet,

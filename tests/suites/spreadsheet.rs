@@ -305,7 +305,7 @@ async fn lint_judges_a_contract_file_with_and_without_shapes() {
     );
 }
 
-/// One cell that is none of its column's values is named by its column and place, and the other records are within reach.
+/// A cell that is not a value of its column is named by its column and place, and the other records can be reached.
 #[tokio::test]
 async fn a_cell_that_does_not_fit_is_named_and_can_be_left_out() {
     let house = House::new()

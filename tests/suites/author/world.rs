@@ -155,7 +155,7 @@ async fn the_library_of_a_language_works_in_a_plugin() {
                       [plugins.world.grants]\nroot = \"write\"\n";
         fs::write(folder.join("weir.toml"), config).expect("the configuration is written");
         desk.succeed(name, &["plugin", "build"]);
-        // Each process has an instance of its own.
+        // Each process has its own instance.
         let drawn = [(); 2].map(|()| desk.succeed(name, &["call", "draw"]));
         assert_ne!(drawn[0], drawn[1], "{language}");
         let gateway = desk.serve(name);
@@ -217,7 +217,7 @@ async fn an_adapter_in_javascript_prints_and_draws() {
     fs::write(folder.join("plugin.js"), drawing).expect("the source is written");
     desk.succeed("drawing", &["plugin", "build"]);
     let call = ["call", "get_number", "--number", "7"];
-    // Each process has an instance of its own.
+    // Each process has its own instance.
     let drawn = [(); 2].map(|()| desk.succeed("drawing", &call));
     assert_ne!(drawn[0], drawn[1]);
     let gateway = desk.serve("drawing");

@@ -100,7 +100,7 @@ pub(crate) fn csv(path: &Path) {
     file.flush().expect("the file is written");
 }
 
-/// Writes a workbook with openpyxl: numbers, dates and booleans are cells of their own kind, and text is always text.
+/// Writes a workbook with openpyxl: numbers, dates and booleans are cells of their type, and text is always text.
 pub(crate) fn xlsx(path: &Path) {
     let kinds: Vec<_> = COLUMNS.iter().map(|(_, kind, _)| *kind).collect();
     let names: Vec<_> = COLUMNS.iter().map(|(name, _, _)| *name).collect();

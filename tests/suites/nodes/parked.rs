@@ -1,4 +1,4 @@
-//! A server asks in the middle of its call, and the answer comes to another node than the one that called it.
+//! A server asks in the middle of its call, and the answer arrives at a node other than the one that called it.
 
 use serde_json::json;
 use weir_tests::{House, Modern, Postgres, strangers::hostile};
@@ -39,7 +39,7 @@ async fn an_answer_that_comes_to_another_node_is_refused_and_goes_on_at_the_righ
             && text.contains("it may run at another one: send the answer again"),
         "{elsewhere}"
     );
-    // Nothing of the call was lost by that: the next try may come to the node that asked.
+    // This did not lose any part of the call: the next try may reach the node that asked.
     let done = ask_for(&here, "tools/call", answered).await["result"].clone();
     assert_eq!(done["structuredContent"], answer, "{done}");
 }

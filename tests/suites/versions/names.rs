@@ -96,7 +96,7 @@ async fn an_update_goes_on_when_its_column_has_another_name() {
     assert_eq!(code(&refused), "invalid_arguments", "{refused}");
 }
 
-/// A write is one write in all versions, and its result has the form of one of them.
+/// A write is one write in all versions, and its result has the form of one version.
 #[tokio::test]
 async fn a_kept_result_is_no_answer_where_results_have_another_form() {
     let house = house();
