@@ -88,8 +88,8 @@ pub(crate) struct WeirInstance {
 /// Tools of one contract; a large registry is many contracts.
 const CONTRACT_TOOLS: usize = 1_000;
 impl WeirInstance {
-    /// Folders, connections, grants and the size of a page are configured: all else is as shipped. The page stays at 100
-    /// tools, so that lists of any length are compared with the same page size.
+    /// Folders, connections, grants and the size of a page are configured: all else is as shipped. The page remains at
+    /// 100 tools, so that lists of any length are compared with the same page size.
     pub(crate) fn build(
         place: &BenchPaths,
         backend: WeirBackend,

@@ -297,7 +297,7 @@ pub(super) fn table(head: &[&str], rows: &[Vec<String>]) -> String {
         .collect()
 }
 
-/// Returns what is in a list; nothing where it is none.
+/// Returns the items of a list; nothing if it is not a list.
 pub(super) fn each(list: &Value) -> impl Iterator<Item = &Value> {
     list.as_array().into_iter().flatten()
 }

@@ -155,7 +155,7 @@ impl FileConnection {
         }
         self.back_up(&file, before.as_deref().unwrap_or_default())?;
         if file.text().map_err(anyhow::Error::new)? != before {
-            let expected = format!("{} to stay as it was read", file.display());
+            let expected = format!("{} to be unchanged since it was read", file.display());
             let failure = UpstreamFailure::new(
                 UpstreamFailureKind::Start,
                 expected,
@@ -256,12 +256,12 @@ impl FileConnection {
                 let with = hosts::put(client, &removed, name, &earlier).map_err(failure)?;
                 file.write(&with).map_err(anyhow::Error::new)?;
                 println!(
-                    "{shown} names `{name}` as it did before Weir wrote to it; everything else stays; {again}"
+                    "{shown} names `{name}` as it did before Weir wrote to it; everything else is unchanged; {again}"
                 );
             }
             None => {
                 file.write(&removed).map_err(anyhow::Error::new)?;
-                println!("{shown} does not name `{name}` any more; everything else stays");
+                println!("{shown} does not name `{name}` any more; everything else is unchanged");
             }
         }
         if kept.is_some_and(|kept| !kept.is_empty()) {

@@ -10,7 +10,7 @@ use clap::{
     error::{ContextKind, ContextValue, Error},
 };
 
-/// The variables that no flag stands for.
+/// The variables without a flag of their own.
 const WITHOUT_FLAG: [&str; 3] = ["WEIR_LOG", "WEIR_KEY", "WEIR_ADMIN_KEY"];
 const PREFIX: &str = "WEIR_";
 
@@ -76,7 +76,7 @@ fn add_variables(command: &Command, known: &mut BTreeSet<String>) {
     }
 }
 
-/// Returns `true` if the names differ in a part of two letters at most, and in less of a short name.
+/// Returns `true` if the names differ in a part of at most two letters, or fewer for a short name.
 fn is_near(name: &str, known: &str) -> bool {
     let [name, known] = [name, known].map(|name| &name.as_bytes()[PREFIX.len()..]);
     let alike = |pair: &(&u8, &u8)| pair.0 == pair.1;

@@ -148,7 +148,7 @@ impl Keys {
                 let path = path(&["v1", "pins", &agent, &contract]);
                 target.ask(Method::PUT, &path, Some(&json!({ "major": major })))?;
                 if !target.json {
-                    println!("{agent} stays on version {major} of {contract}");
+                    println!("{agent} remains on version {major} of {contract}");
                 }
             }
             KeysCommand::Unpin { agent, contract } => {

@@ -369,8 +369,8 @@ fn with_causes(error: &anyhow::Error) -> String {
     text
 }
 
-/// Returns a client for this URL. A proxy of the environment is used for other hosts alone: requests to a Weir on this
-/// machine, and their keys above all, never leave it.
+/// Returns a client for this URL. A proxy from the environment is only used for other hosts: requests to a Weir on
+/// this machine, and their keys above all, never leave it.
 fn http_client(url: &str) -> reqwest::Result<reqwest::Client> {
     weir_connections::http::install_tls();
     let url = reqwest::Url::parse(url).ok();

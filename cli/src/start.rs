@@ -199,7 +199,7 @@ pub(super) fn key() -> Option<String> {
 /// Returns the key in a variable, without the line ending that environment files may leave after it.
 pub(super) fn key_in(variable: &str) -> Option<String> {
     let key = std::env::var_os(variable)?;
-    // What is not UTF-8 is no key, and is refused as one.
+    // What is not UTF-8 is not a key, and is refused as an invalid one.
     let key = key.to_string_lossy();
     let key = key.trim_end_matches(['\r', '\n']);
     (!key.is_empty()).then(|| key.to_owned())

@@ -9,7 +9,7 @@ export type FormView = Schemas["FormView"];
 export type FormKey = Schemas["FormKeyView"];
 export type FieldType = Schemas["FieldTypeView"];
 
-/** It changes with the program alone. */
+/** It only changes with the program. */
 export const useFormView = () => useQuery({ queryKey: ["form"], queryFn: () => unwrap(api.GET("/v1/form")), staleTime: Infinity });
 
 /** The JSON Schema of a contract's text. */

@@ -84,7 +84,7 @@ function initialArguments(): { [name: string]: Json } {
   }
 }
 
-/** Arguments longer than this stay out of the address. */
+/** Longer arguments are kept out of the address. */
 const ADDRESS_MAX = 1500;
 
 function Trial({ served, agent }: { served: ServedTool; agent: string }) {

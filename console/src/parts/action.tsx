@@ -4,7 +4,7 @@ import { Action, type ActionProps } from "./button";
 
 export { Action };
 
-/** An action that a role may lack: it stays visible, and the role that may is named. */
+/** An action that a role may lack: it remains visible, and the role that may do it is named. */
 export function GuardedAction({ needs, ...action }: ActionProps & { needs: Role }) {
   useSession();
   const allowed = mayDo(needs);

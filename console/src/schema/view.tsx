@@ -22,7 +22,7 @@ export function SchemaView({ schema, label }: { schema: JsonSchema; label: strin
   );
 }
 
-/** An output schema also allows Weir's errors; a reader wants the result. */
+/** An output schema also allows Weir's errors; a reader looks for the result. */
 function resultArm(schema: JsonSchema): JsonSchema {
   const { anyOf: _, ...result } = schema;
   return schema.properties ? result : schema;
