@@ -1,6 +1,6 @@
 //! Rewrites a tool's schema for a given client or model vendor, and reports what that client does not see of it.
 //!
-//! An operator chooses the client of a view; Weir does not ask what a client says about itself. Arguments are always
+//! An operator chooses the client of a view; Weir ignores what a client reports about itself. Arguments are always
 //! validated against the full schema, so a lowered schema costs a model some advice and never skips a check.
 
 mod lower;
@@ -51,7 +51,7 @@ impl ClientProfile {
         }
     }
 
-    /// Returns the client of a word; `None` if there is none.
+    /// Returns the client with this name, or `None` if the name is unknown.
     pub fn from_word(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|profile| profile.word() == word)
     }

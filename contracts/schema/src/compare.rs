@@ -31,7 +31,7 @@ pub use self::{
 
 /// The steps of one comparison; what takes more is left undecided. A step is what one value takes that is looked at.
 const STEPS_MAX: usize = 2_000_000;
-/// The steps of a pair of schemas by itself.
+/// The steps of comparing one pair of schemas on its own.
 const PAIR_STEPS: usize = 100;
 /// The schemas around a recursion that is followed.
 const DEPTH_MAX: usize = 64;
@@ -231,7 +231,7 @@ impl<'s> SchemaComparison<'s> {
 
     /// Compares everything that is neither a list of values nor a union of schemas.
     fn keywords(&mut self, old: &'s Value, new: &'s Value) {
-        // These keywords look at all keywords beside them, those inside a union included.
+        // These keywords look at all adjacent keywords, including those inside a union.
         let unseen = ["unevaluatedProperties", "unevaluatedItems"];
         if let Some(key) = unseen
             .iter()
@@ -386,7 +386,7 @@ impl<'s> SchemaComparison<'s> {
     }
 }
 
-/// Keywords that have rules of their own.
+/// Keywords that have their own rules.
 const DECIDED: &[&str] = &[
     "type",
     "enum",

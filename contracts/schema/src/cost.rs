@@ -48,7 +48,7 @@ pub(crate) struct ValueSteps {
 }
 
 impl SchemaCost {
-    /// Measures a schema. The error says why it is refused, in one sentence.
+    /// Measures a schema. The error explains in one sentence why it is refused.
     pub(crate) fn measure(schema: &Value) -> Result<Self, String> {
         let graph = SchemaGraph::new(schema)?;
         let (nested, node) = nesting::deepest(&graph);
@@ -116,7 +116,7 @@ impl SchemaCost {
         self.copied_bytes
     }
 
-    /// Returns the steps of all patterns for so many bytes of long texts.
+    /// Returns the steps of all patterns for this many bytes of long texts.
     pub(crate) fn for_texts(&self, bytes: usize) -> u64 {
         text_steps(self.states, bytes)
     }
@@ -127,7 +127,7 @@ impl SchemaCost {
     }
 }
 
-/// Returns the steps that patterns with so many states take on a long text.
+/// Returns the steps that patterns with this many states take on a long text.
 pub(crate) fn text_steps(states: u64, bytes: usize) -> u64 {
     states.saturating_mul(bytes as u64) / BYTE_STATES
 }

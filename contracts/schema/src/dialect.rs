@@ -1,7 +1,7 @@
 //! Converts schemas of older dialects to JSON Schema 2020-12. The same values are valid before and after.
 //!
 //! References become pointers from the root, and identifiers and anchors are removed: a published schema is part of a list,
-//! where no reader resolves them. Keywords that the dialect does not know are ignored.
+//! where no reader resolves them. Keywords unknown to the dialect are ignored.
 
 mod scan;
 
@@ -21,7 +21,7 @@ use crate::{
     walk::{SubschemaKind, each_inside_mut, inside},
 };
 
-/// References into places that hold no schemas by themselves; each becomes a schema under `$defs`.
+/// References into places that do not hold schemas as such; each becomes a schema under `$defs`.
 const LIFTED_MAX: usize = 1_000;
 const BOUNDS: &[&str] = &[
     "minimum",
@@ -61,7 +61,7 @@ impl SchemaDialect {
         }
     }
 
-    /// Returns the first dialect that knows a keyword, if that is not the oldest.
+    /// Returns the first dialect with a keyword, if that is not the oldest one.
     fn since(keyword: &str) -> Self {
         match keyword {
             "const" | "contains" | "propertyNames" => Self::Draft6,
@@ -122,7 +122,7 @@ pub fn translate(schema: &Value) -> Result<Value, String> {
     Ok(translated)
 }
 
-/// A schema with an identifier of its own.
+/// A schema with its own identifier.
 struct SchemaResource {
     /// The address; empty for a document without one.
     id: String,
@@ -144,7 +144,7 @@ struct DialectTranslator<'s> {
     lifted: BTreeSet<String>,
     /// Pointers of the original that references lead to.
     wanted: BTreeSet<String>,
-    /// Whether there is a recursive anchor. Without one, `$recursiveRef` means what `$ref` does.
+    /// Whether there is a recursive anchor. If not, `$recursiveRef` means the same as `$ref`.
     has_recursive_anchor: bool,
     has_contains: bool,
     has_unevaluated_items: bool,
@@ -552,7 +552,7 @@ fn free_name(wanted: &str, taken: &Value) -> String {
         .expect("there are infinitely many names")
 }
 
-/// Writes a bound of draft 4, where a flag beside it says that it is exclusive.
+/// Writes a bound of draft 4, where an adjacent flag makes it exclusive.
 fn translate_bound(
     members: &Map<String, Value>,
     keyword: &str,

@@ -36,7 +36,7 @@ impl Default for SchemaLimits {
     }
 }
 
-/// Checks a schema. The error says why it is refused, in one sentence that names the place.
+/// Checks a schema. The error explains in one sentence why it is refused, and names the place.
 pub fn check(text: &str, bounds: &SchemaLimits) -> Result<(), String> {
     if text.len() > bounds.bytes_max {
         return Err(format!(

@@ -99,9 +99,10 @@ pub fn read_all_wide(text: &str) -> (Option<Value>, Vec<JsonError>) {
     .read_all(text)
 }
 
-/// Reads another server's answer, by the rules of [`read_wide`]. One odd member does not cost the answer: of two with one
-/// name the last stays, values that are nested too deep and numbers that are not finite become null, a lone surrogate becomes
-/// U+FFFD, and a number with more than 64 bits is the nearest double. Each change is listed beside the value, with its place.
+/// Reads another server's answer, by the rules of [`read_wide`]. One odd member does not invalidate the answer: of two with
+/// one name the last is kept, values that are nested too deep and numbers that are not finite become null, a lone surrogate
+/// becomes U+FFFD, and a number with more than 64 bits is the nearest double. Each change is listed along with the value,
+/// with its place.
 pub fn read_answer(text: &str) -> Result<(Value, Vec<JsonError>), JsonError> {
     if let Ok(value) = read_wide(text) {
         return Ok((value, Vec::new()));
@@ -135,7 +136,7 @@ pub fn mended(text: &str) -> Option<String> {
     mend::mended(text)
 }
 
-/// The mark before the digits of an integer in [`with_marked_digits`]: a code point that is no character.
+/// The mark before the digits of an integer in [`with_marked_digits`]: a code point that is not a character.
 pub const DIGITS_MARK: char = '\u{10fffe}';
 
 /// Writes integers of more than 64 bits, which a reader of numbers would round, as texts behind [`DIGITS_MARK`]; `None` if there
@@ -164,7 +165,7 @@ fn read_to(text: &str, depth_max: usize) -> (Option<Value>, Vec<JsonError>) {
     JsonWalk::reporting(depth_max).read_all(text)
 }
 
-/// The value with every fault of ours; or the first of them, if there was one, the place, and the format's own error.
+/// The value with every fault that we found; or the first such fault, if any, with the place and the format's own error.
 pub type OtherRead<E> = Result<(Value, Vec<JsonError>), (Option<JsonError>, String, E)>;
 
 /// Reads a document of another format by the same rules, as [`read_all`] does for JSON.

@@ -1,4 +1,4 @@
-//! The keywords of JSON Schema that lead from one schema to another or say what a document is.
+//! The keywords of JSON Schema that lead from one schema to another or identify a document.
 
 pub const REF: &str = "$ref";
 pub const DYNAMIC_REF: &str = "$dynamicRef";

@@ -1,10 +1,11 @@
 //! JSON, and JSON Schema 2020-12.
 //!
-//! Pure functions: no I/O, no async, no clock, and nothing of contracts. [`json`] is the one strict reader. [`RawSchema`] is a
-//! schema as it is published, [`walk`] goes through the schemas inside one, and [`reference`] finds what a `$ref` names.
-//! [`foreign`] decides whether a stranger's schema may be used, [`dialect`] translates older dialects, [`rewrite`],
-//! [`presets`] and [`renaming`] write one in the form that clients take, [`client`] in the form that one of them takes.
-//! [`validate`] is the gate in front of a source, and [`compare`] says what a change of a schema does to callers.
+//! Pure functions: no I/O, no async, no clock, and nothing specific to contracts. [`json`] is the one strict reader.
+//! [`RawSchema`] is a schema as it is published, [`walk`] goes through the schemas inside one, and [`reference`] finds what a
+//! `$ref` names. [`foreign`] decides whether a stranger's schema may be used, [`dialect`] translates older dialects,
+//! [`rewrite`], [`presets`] and [`renaming`] write one in the form that all clients take, [`client`] in the form for one
+//! particular client. [`validate`] is the gate in front of a source, and [`compare`] says what a change of a schema does to
+//! callers.
 
 pub mod client;
 pub mod compare;

@@ -28,7 +28,7 @@ pub fn bind(root: &mut Value, argument: &str, value: &Value) -> Result<(), Strin
     else {
         return Err(unknown(argument, &whole));
     };
-    // The alternatives say themselves which of them the value chooses.
+    // The alternatives themselves determine which of them the value chooses.
     let in_root = members
         .get("properties")
         .and_then(|properties| properties.get(argument))

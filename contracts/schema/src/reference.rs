@@ -136,7 +136,8 @@ fn anchored<'s>(schema: &'s Value, name: &str, depth: usize) -> Option<&'s Value
     }
 }
 
-/// Resolves a reference to a document as another one sees it: RFC 3986, section 5. What is no address stays as it is written.
+/// Resolves a reference to a document as another one sees it: RFC 3986, section 5. Text that is not an address is returned as
+/// written.
 pub(crate) fn joined(base: &str, reference: &str) -> String {
     let reference = reference.trim_end_matches('#');
     let address = match Uri::parse(base) {
@@ -163,7 +164,7 @@ pub struct NamedSchemas<'s> {
     anchors: HashMap<(*const Value, &'s str), &'s Value>,
     /// All schemas with a dynamic anchor of that name.
     dynamic_anchors: HashMap<&'s str, Vec<&'s Value>>,
-    /// The first one in each document, without those in places that hold no schemas by themselves.
+    /// The first one in each document, without those in places that do not hold schemas as such.
     scoped_anchors: HashMap<(*const Value, &'s str), &'s Value>,
     /// The documents by address: the root, and every schema with an `$id`.
     documents: HashMap<String, &'s Value>,
@@ -193,7 +194,7 @@ impl<'s> NamedSchemas<'s> {
         names
     }
 
-    /// Collects the names of a schema and of those inside.
+    /// Collects the names of a schema and of the schemas inside it.
     fn collect(
         &mut self,
         schema: &'s Value,
@@ -212,7 +213,7 @@ impl<'s> NamedSchemas<'s> {
         each_inside(members, &mut |inner| self.collect(inner, document, schemas));
     }
 
-    /// Collects names in places that hold no schemas by themselves, since a pointer may lead there. A schema's own names come
+    /// Collects names in places that do not hold schemas as such, since a pointer may lead there. A schema's own names come
     /// before these.
     fn collect_others(
         &mut self,
@@ -299,15 +300,15 @@ impl<'s> NamedSchemas<'s> {
         self.scoped_anchors.get(&place).copied()
     }
 
-    /// Returns all schemas that a reference to a dynamic anchor may mean beside its target, by the schemas around its value.
-    /// The error says that there are too many of them.
+    /// Returns all schemas that a reference to a dynamic anchor may mean besides its target, depending on the schemas around
+    /// its value. Fails if there are too many.
     pub fn dynamic_targets(
         &mut self,
         reference: &str,
         target: &Value,
     ) -> Result<Vec<&'s Value>, String> {
         let (_, fragment) = reference.split_once('#').unwrap_or_default();
-        // Another reference means what it names, whatever its keyword.
+        // Any other reference means what it names, whatever its keyword.
         if target.get(DYNAMIC_ANCHOR).and_then(Value::as_str) != Some(fragment) {
             return Ok(Vec::new());
         }
@@ -323,7 +324,7 @@ impl<'s> NamedSchemas<'s> {
         Ok(others.copied().collect())
     }
 
-    /// Returns what a reference of a schema names. The error says that there are too many of them.
+    /// Returns what a reference of a schema names. Fails if there are too many references.
     pub fn target(&mut self, schema: &Value, reference: &str) -> Result<Option<&'s Value>, String> {
         self.lookups += 1;
         if self.lookups > LOOKUPS_MAX {
@@ -375,8 +376,8 @@ pub fn member_parts<'s>(
     Ok(parts)
 }
 
-/// Replaces a reference by its target. If the reference has other keywords beside it, the target becomes one schema of
-/// `allOf`.
+/// Replaces a reference by its target. If there are other keywords next to the reference, the target becomes one
+/// schema of `allOf`.
 pub fn write_out_reference(schema: &mut Value, root: &Value) {
     inline(schema, root);
     if let Value::Object(members) = schema

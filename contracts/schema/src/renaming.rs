@@ -1,8 +1,8 @@
 //! Names of arguments that clients refuse, published under others and mapped back in every call.
 //!
-//! Some models' interfaces refuse a whole request for one property in any tool's input that is not made of
-//! `A-Z a-z 0-9 _ . -`, at whatever depth. Each such name gets one that they take, the same everywhere in one tool and
-//! no other's, so that the way back is clear wherever the published schema names it.
+//! Some models' interfaces refuse a whole request for one property in any tool's input, at whatever depth, with
+//! characters other than `A-Z a-z 0-9 _ . -`. Each such name gets one that they take, the same everywhere in one tool
+//! and unique there, so that it can be mapped back wherever the published schema names it.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -20,7 +20,7 @@ use crate::{
 /// Schemas that speak about one value at once.
 const PARTS_MAX: usize = 2_000;
 
-/// Renames what has to be; the table is published name → the maker's own. The error says why a name has to stay.
+/// Renames what has to be; the table is published name → the maker's own. The error explains why a name cannot be changed.
 pub fn publish(schema: &mut Value) -> Result<BTreeMap<String, String>, String> {
     let mut names = MemberNames::default();
     names.collect(schema);
@@ -132,7 +132,7 @@ fn free_name(wanted: &str, taken: &BTreeSet<String>) -> String {
     name
 }
 
-/// Refuses schemas that look at names by themselves, since they would see other names.
+/// Refuses schemas that look at the names themselves, since they would see other names.
 fn check(schema: &Value, published: &BTreeMap<String, String>) -> Result<(), String> {
     let Value::Object(members) = schema else {
         return Ok(());
@@ -183,7 +183,7 @@ fn check(schema: &Value, published: &BTreeMap<String, String>) -> Result<(), Str
     outcome
 }
 
-/// Returns a function that tells whether a pattern matches a name, as the validator reads patterns.
+/// Returns a function that checks whether a pattern matches a name, as the validator reads patterns.
 fn jsonschema_pattern(pattern: &str) -> Result<impl Fn(&str) -> bool, String> {
     let schema = serde_json::json!({ "pattern": pattern });
     let validator = validate::foreign_validator(&schema)?;
@@ -211,7 +211,7 @@ fn names_one(value: &Value, published: &BTreeMap<String, String>) -> bool {
 }
 
 /// Renames the properties of a schema. `original` is the root before anything was renamed: example values are renamed
-/// as it says.
+/// according to it.
 fn rename(schema: &mut Value, original: &Value, published: &BTreeMap<String, String>) {
     let Value::Object(members) = &mut *schema else {
         return;

@@ -15,9 +15,9 @@ use crate::{
     walk::{self, SubschemaKind, each_inside_mut},
 };
 
-/// Alternatives at a root, those of alternatives included. More are no help to a reader, and references multiply them.
+/// Alternatives at a root, including nested ones. More do not help a reader, and references multiply them.
 const ALTERNATIVES_MAX: usize = 300;
-/// Keywords that put no rule on a value and are no annotations.
+/// Keywords that neither constrain a value nor annotate it.
 const SHARED_PARTS: [&str; 3] = [DEFS, DEFINITIONS, SCHEMA];
 /// Keywords that hold the same value to further schemas.
 const APPLIED: &[&str] = &[REF, "allOf", "anyOf", "oneOf", "not", "if", "then", "else"];
@@ -76,7 +76,7 @@ impl RewriteReport {
     }
 }
 
-/// Makes the root a plain object. The error says why it cannot be one.
+/// Makes the root a plain object. The error explains why it cannot be one.
 pub fn root(schema: &mut Value, lowered: &mut RewriteReport) -> Result<(), String> {
     note_patterns(schema, lowered);
     if *schema == Value::Bool(true) {
@@ -133,7 +133,7 @@ fn note_patterns(schema: &Value, lowered: &mut RewriteReport) {
     }
 }
 
-/// Lists of types become alternatives, lists say that they hold anything where they say nothing.
+/// Lists of types become alternatives, and lists without a rule for their items state that they hold anything.
 pub fn inside(schema: &mut Value, lowered: &mut RewriteReport) {
     let Value::Object(members) = schema else {
         return;
@@ -159,8 +159,8 @@ pub fn inside(schema: &mut Value, lowered: &mut RewriteReport) {
     }
 }
 
-/// Leaves out keywords that are null, those of another type that say nothing of a value, and lists where schemas have names or
-/// describe items, if they are empty. Returns `true` if there were some.
+/// Leaves out keywords that are null, keywords of another type without effect on a value, and empty lists in places where
+/// schemas have names or describe items. Returns `true` if there were any.
 pub fn drop_faults(schema: &mut Value) -> bool {
     let Value::Object(members) = schema else {
         return false;
@@ -169,7 +169,7 @@ pub fn drop_faults(schema: &mut Value) -> bool {
     members.retain(|keyword, value| match keyword.as_str() {
         "default" | "const" => true,
         "title" | "description" | "$comment" => value.is_string(),
-        // `"required": true` beside a property is of the third draft.
+        // `"required": true` in a property comes from draft 3.
         "examples" | "required" => value.is_array(),
         // PHP writes an empty object so.
         keyword if keyword == "items" || walk::inside(keyword) == SubschemaKind::Named => {
@@ -182,8 +182,8 @@ pub fn drop_faults(schema: &mut Value) -> bool {
     has_faults
 }
 
-/// Writes bounds that are exclusive by a flag beside them, as draft 4 and OpenAPI 3.0 have it, the way of all later dialects, in
-/// which such a flag is a fault. Returns `true` if there were some.
+/// Rewrites bounds that an adjacent flag makes exclusive, as in draft 4 and OpenAPI 3.0, in the form of all later dialects,
+/// where such a flag is a fault. Returns `true` if there were any.
 pub fn write_out_exclusive(schema: &mut Value) -> bool {
     let Value::Object(members) = schema else {
         return false;
@@ -238,7 +238,7 @@ fn alternatives(members: &Map<String, Value>, kinds: &[String]) -> Map<String, V
     let mut outer = Map::new();
     let mut rules = Map::new();
     for (keyword, value) in members.iter().filter(|(keyword, _)| *keyword != "type") {
-        // Of formats, these alone are about numbers.
+        // Only these formats apply to numbers.
         let is_of_number = keyword == "format" && (value == "int64" || value == "uint64");
         let of_one_type = [NUMERIC, OF_TEXTS, OF_LISTS, OF_OBJECTS]
             .iter()
@@ -248,7 +248,7 @@ fn alternatives(members: &Map<String, Value>, kinds: &[String]) -> Map<String, V
             false => outer.insert(keyword.clone(), value.clone()),
         };
     }
-    // These keywords depend on the keywords beside them.
+    // These keywords depend on adjacent keywords.
     let is_tangled = APPLIED.iter().any(|keyword| outer.contains_key(*keyword))
         && ["unevaluatedProperties", "unevaluatedItems"]
             .iter()
@@ -396,7 +396,7 @@ struct ObjectMembers {
     required: Vec<String>,
     /// Whether only the properties may be there.
     is_closed: bool,
-    /// Whether this says as much as the schema, and no less.
+    /// Whether this accepts exactly what the schema accepts.
     is_exact: bool,
 }
 
@@ -466,7 +466,7 @@ fn all_of(schema: &Map<String, Value>, root: &Value, depth: usize) -> ObjectMemb
         all.is_closed |= any.is_closed;
         for (name, property) in any.properties {
             let both = match all.properties.get(&name) {
-                // A rule for every case says more than a rule for some.
+                // A rule for every case covers more than a rule for some.
                 Some(own) => own.clone(),
                 None => property,
             };
@@ -495,8 +495,8 @@ impl ObjectMembers {
     }
 }
 
-/// Returns the objects of either. A property that one side alone names keeps its schema: on the other it would mean
-/// nothing.
+/// Returns the objects of either side. A property that only one side names keeps its schema: on the other it would
+/// mean nothing.
 fn either(one: ObjectMembers, other: ObjectMembers) -> ObjectMembers {
     let mut properties = one.properties;
     for (name, property) in other.properties {
@@ -519,7 +519,7 @@ fn either(one: ObjectMembers, other: ObjectMembers) -> ObjectMembers {
     }
 }
 
-/// Joins listed values in one list, since they tell alternatives apart.
+/// Joins listed values in one list, since they distinguish alternatives.
 fn either_value(one: &Value, other: &Value) -> Value {
     if let (Some((mut values, rest)), Some((further, other_rest))) = (listed(one), listed(other))
         && rest == other_rest
@@ -548,7 +548,7 @@ fn either_value(one: &Value, other: &Value) -> Value {
     json!({ "anyOf": all })
 }
 
-/// Returns the values of `const` or `enum`, and the keywords beside them; texts are not compared.
+/// Returns the values of `const` or `enum`, and the keywords next to them; texts are not compared.
 fn listed(schema: &Value) -> Option<(Vec<Value>, Map<String, Value>)> {
     let mut rest = schema.as_object()?.clone();
     let values = match (rest.shift_remove("const"), rest.shift_remove("enum")) {

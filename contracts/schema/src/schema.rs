@@ -55,7 +55,7 @@ impl PartialEq for RawSchema {
     }
 }
 
-/// Returns the schema of a value beside `null`, if `schema` is `anyOf: [that, {"type": "null"}]`.
+/// Returns the schema that accompanies `null`, if `schema` is `anyOf: [that, {"type": "null"}]`.
 pub fn beside_null(schema: &Value) -> Option<&Value> {
     let is_null = |arm: &Value| {
         arm.as_object()
@@ -68,8 +68,8 @@ pub fn beside_null(schema: &Value) -> Option<&Value> {
     }
 }
 
-/// Returns the schema of a value that is not `null`; that is the schema itself if it does not put `null` beside another
-/// one.
+/// Returns the schema of a value that is not `null`; that is the schema itself unless it is a union of `null` and
+/// another one.
 pub fn without_null(schema: &Value) -> &Value {
     beside_null(schema).unwrap_or(schema)
 }
@@ -95,7 +95,7 @@ pub fn add_to_all_of(members: &mut Map<String, Value>, schema: Value) {
     }
 }
 
-/// Returns the group of keywords that look at each other; the others stand alone.
+/// Returns the group of keywords that look at each other; any other keyword is its own group.
 pub(crate) fn keyword_group(keyword: &str) -> &str {
     match keyword {
         "properties" | "patternProperties" | "additionalProperties" => "properties",

@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::{json, schema::without_null};
 
 /// Reads text as the value that a property takes. There are several texts if the argument was given more than once. A
-/// text that cannot be read stays text: the error of the tool then names the argument.
+/// text that cannot be read is left as text: the error of the tool then names the argument.
 pub fn value(property: &Value, texts: &[&str]) -> Value {
     let rule = without_null(property);
     if rule["type"] == "array" {
@@ -49,8 +49,8 @@ fn may_be_null(property: &Value) -> bool {
     is_listed || arms(property).is_some_and(|arms| arms.iter().any(is_null))
 }
 
-/// Returns `true` if each value that the property takes is one text, number or boolean, or null. That may be said by
-/// alternatives: an integer of 64 bits has the digits as a text beside it.
+/// Returns `true` if each value that the property takes is one text, number or boolean, or null. Alternatives may
+/// express that: an integer of 64 bits may also be given as a text of digits.
 pub fn is_single(property: &Value) -> bool {
     match arms(property) {
         Some(arms) => arms.iter().all(is_scalar),

@@ -413,7 +413,7 @@ fn out_of_range(path: String) -> JsonError {
     }
 }
 
-/// Returns `true` if the schema says more of a number out of range than the reader: its own bound, or another type.
+/// Returns `true` if the schema reports more about a number out of range than the reader does: its own bound, or another type.
 fn says_more(error: &ArgumentError, fault: &JsonError) -> bool {
     if fault.fault != JsonFault::NumberOutOfRange || error.path != fault.path {
         return false;
@@ -439,7 +439,7 @@ impl InvalidArguments {
         }
     }
 
-    /// Returns the refusal of a text at `path` that is none of these. Where there are none, nothing is allowed in its place.
+    /// Returns the refusal of a text at `path` that is not among `allowed`. If `allowed` is empty, no value is allowed there.
     pub fn not_among(path: String, allowed: &[&str]) -> Self {
         if allowed.is_empty() {
             return Self {
@@ -560,9 +560,9 @@ fn linear(pattern: &str) -> Result<jsonschema::Validator, String> {
         .map_err(|error| error.masked().to_string())
 }
 
-/// Returns `true` for a pattern of JSON Schema's own dialect, which is that of JavaScript. Our engine also knows other things,
-/// such as `(?i)`, `\A` and `\<`: clients refuse these, or read them otherwise. Older clients refuse `(?i:…)` too. What means a
-/// class or an intersection elsewhere, `[[:alpha:]]` or `[a-z&&[^b]]`, is other characters in JavaScript.
+/// Returns `true` for a pattern of JSON Schema's own dialect, which is that of JavaScript. Our engine also supports other
+/// syntax, such as `(?i)`, `\A` and `\<`: clients refuse it or read it differently. Older clients refuse `(?i:…)` too. Classes
+/// and intersections of other dialects, `[[:alpha:]]` or `[a-z&&[^b]]`, match other characters in JavaScript.
 pub fn is_pattern(text: &str) -> bool {
     static REGEX: LazyLock<jsonschema::Validator> =
         LazyLock::new(|| validator(&json!({ "format": "regex" })).expect("a schema"));
@@ -644,7 +644,7 @@ fn built(
     Ok((validator, cost))
 }
 
-/// Returns a valid value, built from the schema alone; `None` if none can be made.
+/// Returns a valid value, built only from the schema; `None` if none can be made.
 pub fn example(schema: &Value) -> Option<Value> {
     let _budget = StepBudget::start(checker::CALL_STEPS);
     example::build(schema, schema)

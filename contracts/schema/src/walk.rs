@@ -9,12 +9,12 @@ use crate::{
     keyword::{DEFINITIONS, DEFS},
 };
 
-/// Returns what a list holds; nothing if there is none.
+/// Returns the elements of a list; nothing if it is not a list.
 pub fn elements(list: Option<&Value>) -> &[Value] {
     list.and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
-/// Returns the members of an object; none if there is no object.
+/// Returns the members of an object; nothing if it is not an object.
 pub fn members(object: Option<&Value>) -> impl Iterator<Item = (&String, &Value)> {
     object.and_then(Value::as_object).into_iter().flatten()
 }
@@ -24,7 +24,7 @@ pub fn members(object: Option<&Value>) -> impl Iterator<Item = (&String, &Value)
 pub enum SubschemaKind {
     /// Schemas by name.
     Named,
-    /// One schema, or a list of them.
+    /// One schema, or a list of schemas.
     Schemas,
     Nothing,
 }
@@ -118,7 +118,7 @@ pub fn try_each_inside_at<'s, E>(
     Ok(())
 }
 
-/// Calls `visit` like [`try_each_inside_at`], with every one of them.
+/// Calls `visit` like [`try_each_inside_at`], with every schema.
 pub fn each_inside_at<'s>(
     members: &'s Map<String, Value>,
     place: &mut String,

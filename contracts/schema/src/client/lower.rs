@@ -38,7 +38,7 @@ const COMBINATORS: [&str; 7] = ["anyOf", "oneOf", "allOf", "not", "if", "then", 
 const LEVELS_MAX: usize = 10;
 const PROPERTIES_MAX: usize = 5_000;
 const VALUES_MAX: usize = 1_000;
-/// Characters of names and values in all, and of the values in one long list.
+/// Characters of names and values in total, and of the values in one long list.
 const TEXTS_MAX: usize = 120_000;
 const LIST_MAX: usize = 15_000;
 /// Values of any type that are written as a union; further ones of a tool are texts.
@@ -63,7 +63,7 @@ pub(super) fn lower(tool: &str, input: &Value, takes: &ClientFeatures) -> Lowere
     let mut whole = input.clone();
     if !takes.references || takes.strict {
         let (inlined, ended) = references::inlined(input);
-        // A schema within itself can be written in strict mode by a reference alone.
+        // In strict mode a recursive schema can be written only with a reference.
         if !takes.references || ended.is_empty() {
             whole = inlined;
         }
@@ -221,7 +221,7 @@ impl ToolLowering<'_> {
         self.lose(TYPE, at, message);
     }
 
-    /// Rewrites `true`, `false`, or a schema that says nothing.
+    /// Rewrites `true`, `false`, or a schema without any constraint.
     fn any(&mut self, schema: Value, at: &str) -> Value {
         if self.takes.strict {
             self.refuse(OPEN_OBJECT, at, "a value of any type cannot be written");
@@ -487,7 +487,7 @@ impl ToolLowering<'_> {
         }
         for key in ["items", "additionalProperties", "contains"] {
             let schema = members.get_mut(key);
-            // Whether an object is open is a keyword of its own.
+            // A separate keyword decides whether an object is open.
             if let Some(schema) =
                 schema.filter(|schema| schema.is_object() || key != "additionalProperties")
             {
@@ -562,7 +562,7 @@ impl ToolLowering<'_> {
             Some(Value::Object(properties)) => properties,
             _ => Map::new(),
         };
-        // A root that names nothing and says nothing of other names is that of a tool without arguments.
+        // A root that names no property and has no rule for other names belongs to a tool without arguments.
         let values_of_others = members
             .get("additionalProperties")
             .and_then(Value::as_object);
@@ -623,7 +623,7 @@ impl ToolLowering<'_> {
     }
 }
 
-/// Takes out the alternative beside null, and the union with it.
+/// Replaces a union of null and one alternative by that alternative.
 fn take_beside_null(members: &mut Map<String, Value>) -> Option<Map<String, Value>> {
     let Value::Array(arms) = members.get("anyOf")? else {
         return None;

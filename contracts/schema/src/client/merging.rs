@@ -43,7 +43,7 @@ pub(super) fn merge_all_of(members: &mut Map<String, Value>) -> Option<String> {
     conflict
 }
 
-/// Returns `true` if `allOf` has parts that are no objects: these are not merged.
+/// Returns `true` if `allOf` has parts that are not objects: such an `allOf` is not merged.
 pub(super) fn has_odd_parts(members: &Map<String, Value>) -> bool {
     match members.get("allOf") {
         Some(Value::Array(parts)) => !parts.iter().all(Value::is_object),

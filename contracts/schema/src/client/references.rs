@@ -11,10 +11,11 @@ use crate::{
 };
 
 /// Schemas that name each other often grow when they are copied. A schema may grow to this many times its own size, a small one
-/// to the smaller of these bytes, and none beyond the larger; behind that, the rest stays an object of anything.
+/// to the smaller of these sizes in bytes, and none beyond the larger; past the limit, the rest becomes an unconstrained
+/// object.
 const GROWTH_MAX: usize = 16;
 const COPIED_BYTES: (usize, usize) = (128 << 10, 2 << 20);
-/// The bytes that a value takes beside its text.
+/// The bytes that a value takes in addition to its text.
 const VALUE_BYTES: usize = 16;
 /// Returns the schema without references, and the places where a reference was cut off.
 pub(super) fn inlined(schema: &Value) -> (Value, Vec<String>) {
@@ -101,7 +102,7 @@ impl<'s> ReferenceExpander<'s> {
         }
     }
 
-    /// Resolves a reference. The rules of its target and those beside it hold both.
+    /// Resolves a reference. The rules of its target and those next to it both apply.
     fn named(&mut self, members: &'s Map<String, Value>, reference: &'s str, at: &str) -> Value {
         let mut beside = self.members(members, at);
         let root = self.root;
@@ -135,7 +136,7 @@ impl<'s> ReferenceExpander<'s> {
     }
 }
 
-/// Returns `true` if a target and the keywords beside its reference mean the same as one schema.
+/// Returns `true` if a target and the keywords next to its reference mean the same when merged into one schema.
 fn are_apart(target: &Map<String, Value>, beside: &Map<String, Value>) -> bool {
     let is_rule = |key: &str| !ANNOTATIONS.contains(&key);
     let own: Vec<(&String, &Value)> = target.iter().filter(|(key, _)| is_rule(key)).collect();

@@ -12,12 +12,12 @@ const LONG_LIST: usize = 250;
 pub(super) struct TextLengths {
     /// The names of properties and definitions and the listed values of a whole schema.
     pub(super) all: usize,
-    /// The values of its longest list, of those that are long.
+    /// The characters of the values in one long list; of several, the most.
     pub(super) longest_list: usize,
 }
 
 impl TextLengths {
-    /// Adds the texts of a schema and of those inside it.
+    /// Adds the texts of a schema and of the schemas inside it.
     pub(super) fn add(&mut self, schema: &Value) {
         let Value::Object(members) = schema else {
             return;

@@ -1,17 +1,17 @@
-//! Types for schemas that have none, and unions with nothing beside them. Vendors refuse a whole request for a schema of
+//! Adds types to schemas that have none, and leaves no keywords next to unions. Vendors refuse a whole request for a schema in
 //! another form.
 
 use serde_json::{Map, Value, json};
 
 use crate::keyword::REF;
 
-/// Forms of a union that each get the description of the union; of more, the first one alone gets it.
+/// Up to this many forms of a union each get its description; in a larger union only the first one does.
 const DESCRIBED_MAX: usize = 16;
 
 /// Descriptions of one property that are written as a union.
 const JOINED_MAX: usize = 64;
 
-/// The keywords that hold for values of one type alone.
+/// The keywords that apply to values of one type only.
 const KEYWORDS_OF_TYPES: [(&str, &[&str]); 4] = [
     (
         "object",
@@ -29,8 +29,8 @@ pub(super) fn find_type_of_keywords(members: &Map<String, Value>) -> Option<&'st
     types.find_map(|&(word, keywords)| is_used(keywords).then_some(word))
 }
 
-/// Returns the types of the values that a schema lists: one word, or a list of them. `None` if it lists no values, or
-/// objects or arrays among them.
+/// Returns the types of the values that a schema lists: one word, or a list of words. `None` if it lists no values,
+/// or if objects or arrays are among them.
 pub(super) fn find_type_of_values(members: &Map<String, Value>) -> Option<Value> {
     let values = match (members.get("enum"), members.get("const")) {
         (Some(Value::Array(values)), _) => values.as_slice(),
@@ -100,8 +100,8 @@ pub(super) fn add_required_properties(members: &mut Map<String, Value>) {
     }
 }
 
-/// Moves what is beside a union into its forms. Beside properties, items or values the union goes instead, and the
-/// properties of its forms join the others; returns `true` for that.
+/// Moves the keywords next to a union into its forms. If these include properties, items or values, the union is
+/// removed instead, and the properties of its forms join the others; returns `true` in that case.
 pub(super) fn separate_union(members: &mut Map<String, Value>) -> bool {
     let Some(Value::Array(mut forms)) = members.shift_remove("anyOf") else {
         return false;
@@ -144,8 +144,8 @@ pub(super) fn add_properties(members: &mut Map<String, Value>, forms: &mut [Valu
     }
 }
 
-/// Takes the properties of several forms. One that they describe in different ways is a union of these, of which no form
-/// is preferred, such as the names of kinds; where these are many, it takes any value.
+/// Takes the properties of several forms. A property that they describe in different ways, such as the name of a kind,
+/// becomes a union in which no form is preferred; if there are too many forms, it takes any value.
 fn join_properties(forms: &mut [Value]) -> Map<String, Value> {
     let mut all = Map::new();
     for form in forms {
@@ -218,7 +218,7 @@ mod tests {
         assert_eq!(again.input, lowered.input, "{schema}");
     }
 
-    /// Gemini refuses a request for a required name without a schema, and for values of an enum that are no texts.
+    /// Gemini refuses a request if a required name has no schema or if values of an enum are not strings.
     #[test]
     fn gemini_is_sent_the_names_and_values_that_it_takes() {
         let text = json!({ "type": "string" });
@@ -263,7 +263,7 @@ mod tests {
         }
     }
 
-    /// Vertex refuses a request with a schema that has no type, and one with anything beside `anyOf`.
+    /// Vertex refuses a request with a schema that has no type, and one with anything next to `anyOf`.
     #[test]
     fn gemini_is_sent_a_type_or_a_union_alone() {
         let text = json!({ "type": "string" });

@@ -54,7 +54,7 @@ pub fn is_never(schema: &Value) -> bool {
     !has_numbers && others.all(is_empty)
 }
 
-/// Returns the values that a schema lists, whatever else it says about them.
+/// Returns the values that a schema lists, regardless of its other keywords.
 pub(super) fn listed(schema: &Value) -> Option<Vec<Value>> {
     if let Some(value) = schema.get("const") {
         return Some(vec![value.clone()]);
@@ -115,7 +115,7 @@ fn list_values(schema: &Value) -> Option<Vec<Value>> {
     Some(values)
 }
 
-/// Returns the values of those of the types that have few.
+/// Returns the values of those types that have only a few.
 fn few_of(types: u8) -> Vec<Value> {
     let all = [
         (NULL, Value::Null),

@@ -34,11 +34,11 @@ pub const TEXTS: &[&str] = &[
 ];
 /// Texts of alternatives that were folded into one schema.
 const ARM_TEXTS: &str = "$texts";
-/// The key under which a reference that stays keeps the digest of its target.
+/// The key under which a reference that is not inlined keeps the digest of its target.
 const LEADS_TO: &str = "$leads-to";
 /// Keywords of a document rather than of a value.
 const DOCUMENT: &[&str] = &[SCHEMA, ID, ANCHOR, DEFS, DEFINITIONS, "$vocabulary"];
-/// Keywords that say nothing where they are empty, and at which no other keyword looks.
+/// Keywords that have no effect when empty, and that no other keyword looks at.
 const APPLIED_ALONE: &[&str] = &[
     "propertyNames",
     "patternProperties",
@@ -46,7 +46,7 @@ const APPLIED_ALONE: &[&str] = &[
     "dependentSchemas",
     "dependencies",
 ];
-/// Keywords that speak about values of one type only, and may therefore stand beside those of another.
+/// Keywords that apply to values of one type only, and may therefore stand next to those of another.
 const TYPED_KEYS: &[&str] = &[
     "type",
     "minimum",
@@ -121,7 +121,7 @@ pub fn normal(schema: &Value) -> Result<Value, String> {
 }
 
 /// Returns the schema without texts, and with lists that are sets in order. Two results are equal exactly if both
-/// schemas say the same in the same words.
+/// schemas state the same with the same keywords.
 pub(super) fn canonical(schema: &Value) -> Value {
     let Value::Object(map) = schema else {
         return schema.clone();
@@ -147,7 +147,7 @@ pub(super) fn canonical(schema: &Value) -> Value {
     Value::Object(out)
 }
 
-/// Returns `true` if one keyword says the same in both schemas, texts aside.
+/// Returns `true` if one keyword has the same value in both schemas, texts aside.
 pub(super) fn same_rules(key: &str, old: &Value, new: &Value) -> bool {
     let only = |schema: &Value| canonical(&json!({ key: schema.get(key) }));
     only(old) == only(new)
@@ -176,7 +176,7 @@ pub fn has_reference(schema: &Value) -> bool {
 
 struct SchemaInliner<'s> {
     root: &'s Value,
-    /// Whether a second `$id` exists: then a reference may mean something else than it says.
+    /// Whether a second `$id` exists: then a reference may mean something other than it seems to.
     has_bases: bool,
     open: Vec<&'s str>,
     /// Whether every text meets a pattern, by the pattern.
@@ -331,7 +331,7 @@ impl<'s> SchemaInliner<'s> {
     }
 }
 
-/// Makes two schemas for the same value one, where no keyword of one looks at keywords of the other; else the second
+/// Merges two schemas for the same value if no keyword of one looks at keywords of the other; otherwise the second
 /// stays in `allOf`.
 fn join(schema: &mut Map<String, Value>, other: Map<String, Value>) {
     if !are_apart(schema, &other) {
@@ -357,8 +357,8 @@ fn holds_a_rule(keyword: &String) -> bool {
     !TEXTS.contains(&keyword.as_str()) && keyword != "default"
 }
 
-/// Returns `true` if the keyword is about what no other keyword of its own schema has looked at. Beside the keywords of
-/// another schema it would mean something else.
+/// Returns `true` if the keyword applies to what no other keyword of its own schema has evaluated. Next to the keywords
+/// of another schema it would mean something else.
 fn looks_around(keyword: &str) -> bool {
     matches!(keyword, "unevaluatedProperties" | "unevaluatedItems")
 }
@@ -408,7 +408,7 @@ fn unwrap_only_arm(schema: &mut Map<String, Value>) {
 
 /// Folds a union of alternatives of different types into one schema with several types, if its keywords allow it:
 /// `anyOf: [{type: string, minLength: 1}, {type: null}]` becomes `type: [string, null], minLength: 1`, and an enum
-/// beside null gets null among its values.
+/// in a union with null gets null among its values.
 fn fold_union(schema: &Map<String, Value>) -> Option<Map<String, Value>> {
     let key = ["anyOf", "oneOf"]
         .into_iter()
@@ -483,8 +483,8 @@ fn is_number(word: &Value) -> bool {
     word == "integer" || word == "number"
 }
 
-/// Returns `true` if the keyword is one of the alternative's own type. A keyword of another type says nothing there,
-/// but would say something in the folded schema.
+/// Returns `true` if the keyword belongs to the alternative's own type. A keyword of another type has no effect
+/// there, but would have one in the folded schema.
 fn speaks_of_its_type(arm: &Value, keyword: &str) -> bool {
     let of: &[&str] = match keyword {
         "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" | "multipleOf" => {

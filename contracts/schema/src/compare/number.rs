@@ -115,7 +115,7 @@ impl DecimalStep {
         places: 0,
     };
 
-    /// Reads a step. Returns `None` if it is no positive number, or has too many digits to count with.
+    /// Reads a step. Returns `None` if it is not a positive number, or has too many digits to calculate with.
     pub(super) fn from_value(value: &Value) -> Option<Self> {
         let Value::Number(number) = value else {
             return None;

@@ -20,7 +20,7 @@ impl<'s> SchemaComparison<'s> {
     pub(super) fn objects(&mut self, old: &'s Value, new: &'s Value) {
         self.least_members(old, new);
         self.most(old, new, "maxProperties", most_members);
-        // Of an object without members no rule for their names says anything.
+        // No rule for the names of members affects an object without members.
         let is_bare = has_no_members(old) || has_no_members(new);
         if !is_bare {
             let names = (part(old, "propertyNames"), part(new, "propertyNames"));
@@ -42,7 +42,7 @@ impl<'s> SchemaComparison<'s> {
             .all(|name| is.properties.contains_key(name))
             && was.properties.len() == is.properties.len();
         if has_patterns && (!same_names || canonical(was.further) != canonical(is.further)) {
-            // A name that a pattern takes is no further one.
+            // A name that a pattern matches does not count as an additional one.
             let reason =
                 "no rule says what patternProperties make of a change of the names beside them"
                     .to_owned();
@@ -97,7 +97,7 @@ impl<'s> SchemaComparison<'s> {
                     );
                     self.required(name, was, is);
                 }
-                // Where no further member is allowed, one that is none needs no name.
+                // Where no further member is allowed, one that is never allowed need not be named.
                 None if is_false(schema)
                     && is_false(is.further)
                     && !was.required.contains(name.as_str()) =>
@@ -335,7 +335,7 @@ impl<'s> SchemaComparison<'s> {
         self.path.truncate(length);
     }
 
-    /// Compares `minProperties`, which says nothing where as many members are required.
+    /// Compares `minProperties`, which has no effect where that many members are required anyway.
     fn least_members(&mut self, old: &'s Value, new: &'s Value) {
         let key = "minProperties";
         let stated = [old, new].map(|schema| schema.get(key).map_or(Some(0), number::count));
@@ -368,7 +368,7 @@ impl<'s> SchemaComparison<'s> {
         let reach = (most_items(old), most_items(new));
         let stated = |schema| read_count(schema, "maxItems");
         let stated = stated(old).min(stated(new));
-        // A list of one side that has an item there is a change of `maxItems` by itself.
+        // If only lists of one side have an item there, that is already a change of `maxItems`.
         let has_item =
             |index: usize| (index as u64) < stated && (index as u64) < reach.0.max(reach.1);
         let length = was.len().max(is.len());
@@ -389,7 +389,7 @@ impl<'s> SchemaComparison<'s> {
         }
     }
 
-    /// Compares `uniqueItems`, which says nothing about lists of one item at most.
+    /// Compares `uniqueItems`, which has no effect on lists of at most one item.
     fn uniqueness(&mut self, old: &'s Value, new: &'s Value) {
         let is_short = |schema: &Value| most_items(schema) <= 1;
         let is_unique = |schema: &Value| schema.get("uniqueItems") == Some(&Value::Bool(true));
@@ -435,7 +435,7 @@ pub(super) fn most_members(schema: &Value) -> u64 {
     stated.min(named.filter(|(_, schema)| !is_false(schema)).count() as u64)
 }
 
-/// Returns `true` if the bound alone leaves an object without members.
+/// Returns `true` if the bound on its own leaves an object without members.
 fn has_no_members(schema: &Value) -> bool {
     read_count(schema, "maxProperties") == 0
 }
@@ -509,7 +509,7 @@ fn new_name<'s>(
         })
         .take(NAMES_MAX)
         .collect();
-    // A bare type says too little to know a property by.
+    // A bare type is too little to identify a property by.
     let rules = canonical(schema);
     let is_telling = rules.as_object().is_some_and(|rules| rules.len() > 1)
         || schema.get("description").is_some();

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ChangeSeverity {
-    /// The versions are equal, or differ in order and spelling alone.
+    /// The versions are equal, or differ only in order and spelling.
     Identical,
     /// Texts.
     Cosmetic,
@@ -14,7 +14,7 @@ pub enum ChangeSeverity {
     Compatible,
     /// Valid either way, but it may mean something else.
     Review,
-    /// No rule says what the change does; it counts as breaking.
+    /// No rule covers the change; it counts as breaking.
     Undecided,
     Breaking,
 }

@@ -23,7 +23,7 @@ struct UnionArm<'s> {
 }
 
 impl<'s> SchemaComparison<'s> {
-    /// Compares two sides as unions; false where neither side is one, or where one says more beside its union.
+    /// Compares two sides as unions; false if neither side is one, or if one has further keywords next to its union.
     pub(super) fn unions(&mut self, old: &'s Value, new: &'s Value) -> bool {
         let is_union =
             |schema: &Value| schema.get("anyOf").is_some() || schema.get("oneOf").is_some();
@@ -36,7 +36,7 @@ impl<'s> SchemaComparison<'s> {
             return true;
         }
         match (is_union(old), is_union(new)) {
-            // If one of them has keywords beside its union, each is judged by itself.
+            // If one of them has keywords next to its union, each is judged on its own.
             (true, false) if !is_alone(old) => return self.beside(old, new),
             (false, true) if !is_alone(new) => return self.beside(old, new),
             _ => {}
@@ -53,7 +53,7 @@ impl<'s> SchemaComparison<'s> {
         true
     }
 
-    /// Handles unions with other keywords beside them; the caller continues with those.
+    /// Handles unions next to other keywords; the caller continues with those keywords.
     fn beside(&mut self, old: &'s Value, new: &'s Value) -> bool {
         for key in ["anyOf", "oneOf"] {
             match (old.get(key), new.get(key)) {
@@ -238,7 +238,7 @@ impl<'s> SchemaComparison<'s> {
     }
 }
 
-/// Returns `true` if the schema is a union with nothing but texts and a default beside it.
+/// Returns `true` if the schema is a union with nothing but texts and a default next to it.
 fn is_alone(schema: &Value) -> bool {
     let beside =
         |key: &String| TEXTS.contains(&key.as_str()) || key == "default" || key.starts_with("x-");
@@ -271,7 +271,7 @@ fn arms_of<'s>(key: &str, union: &'s Value) -> Option<Vec<UnionArm<'s>>> {
     let schemas = union
         .as_array()
         .filter(|schemas| schemas.len() <= ARMS_MAX)?;
-    // A value in two alternatives is refused by oneOf, so that more in one of them may be less in all.
+    // oneOf refuses a value that fits two alternatives, so widening one of them may narrow the union.
     if key == "oneOf" {
         let pairs = schemas
             .iter()

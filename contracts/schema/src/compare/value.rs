@@ -17,7 +17,7 @@ use crate::{name, validate};
 pub(super) const NULL: u8 = 1;
 pub(super) const BOOLEAN: u8 = 2;
 pub(super) const INTEGER: u8 = 4;
-/// A number that is no integer.
+/// A number that is not an integer.
 pub(super) const FRACTION: u8 = 8;
 pub(super) const STRING: u8 = 16;
 pub(super) const ARRAY: u8 = 32;
@@ -27,7 +27,7 @@ pub(super) const ALL: u8 = 127;
 /// Values that came, among which a new name is looked for.
 const LIKELY_MAX: usize = 100;
 
-/// Returns the types that values of a schema may have; `None` if `type` says something unknown.
+/// Returns the types that values of a schema may have; `None` if `type` has an unknown value.
 pub(super) fn types(schema: &Value) -> Option<u8> {
     let of = |word: &Value| {
         Some(match word.as_str()? {
@@ -125,7 +125,7 @@ type SchemaCompiler = fn(&Value) -> Result<Validator, String>;
 
 /// Decides which values are valid.
 enum ValueTest<'s> {
-    /// The schema lists texts and says nothing else.
+    /// The schema lists texts and has no other rule.
     Texts(HashSet<&'s str>),
     Schema(Box<Validator>),
 }
@@ -328,8 +328,7 @@ impl<'s> SchemaComparison<'s> {
         true
     }
 
-    /// Drops the changes from the `known`th on that say no more than another spelling does: both schemas have few values, and the
-    /// same ones.
+    /// Drops the changes from index `known` on that are only another spelling: both schemas have few values, and the same ones.
     pub(super) fn forget_spelling(&mut self, known: usize, old: &'s Value, new: &'s Value) {
         let is_change = |rule: SchemaRule| rule.narrows() || rule.widens();
         let mut found = self.findings[known..].iter();
@@ -570,7 +569,7 @@ impl<'s> SchemaComparison<'s> {
         self.bound(old, new, key, order, &change);
     }
 
-    /// Compares a maximum count, which says nothing beyond what the values `reach` anyway.
+    /// Compares a maximum count, which has no effect beyond what the values `reach` anyway.
     pub(super) fn most(
         &mut self,
         old: &'s Value,
@@ -642,7 +641,7 @@ fn listing(values: &[Value]) -> String {
     format!("{}{more}", shown.join(", "))
 }
 
-/// Returns the tighter of the two keywords of one end; the error means that one of them is no number.
+/// Returns the tighter of the two keywords of one end; the error means that one of the two is not a number.
 pub(super) fn bound(
     schema: &Value,
     key: &str,

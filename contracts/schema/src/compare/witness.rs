@@ -19,7 +19,7 @@ use crate::{json::pointer_tokens, keyword::SHARED, validate, walk};
 const LENGTH_MAX: u64 = 2_000;
 /// Values tried at one place.
 const TRIES_MAX: usize = 400;
-/// Values within those made of one object or of repeated items: of a wide object only some members are tried.
+/// Values inside those made from one object or from repeated items: of a wide object only some members are tried.
 const VALUES_MAX: usize = 200_000;
 /// Values of definitions that are put beside each part that refers to them.
 const DEFINITION_VALUES_MAX: usize = 2_000;
@@ -125,8 +125,8 @@ fn of_side<T>(side: SchemaSide, (old, new): (T, T)) -> (T, T) {
     }
 }
 
-/// Returns the part of the schema that must refuse the witness, so that it shows this change and not another one beside
-/// it.
+/// Returns the part of the schema that must refuse the witness, so that it shows this change and not another one next
+/// to it.
 fn blame(finding: &SchemaChange<'_>, target: &Value, side: SchemaSide) -> Option<Value> {
     let key = pointer_tokens(&finding.path).pop()?.into_owned();
     Some(match finding.rule {

@@ -41,7 +41,7 @@ pub(super) fn steps(graph: &SchemaGraph<'_>) -> (u64, NodeId) {
 }
 
 /// Returns `true` if documents inside, those with an `$id`, refer to each other in too many ways: the validator compiles each
-/// of them anew for every row of documents that references have left on the way to it.
+/// of them again for every chain of documents through which references reach it.
 pub(super) fn has_too_many_ways(graph: &SchemaGraph<'_>) -> bool {
     let mut numbers: HashMap<*const Value, usize> = HashMap::new();
     let documents = graph.documents().map(|document| {

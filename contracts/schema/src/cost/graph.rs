@@ -29,7 +29,7 @@ pub(super) enum SchemaLink {
 /// Alternatives of which a property of the value, or for a dynamic reference the schemas around it, chooses one.
 pub(super) struct KeyedUnion {
     pub(super) arms: Vec<NodeId>,
-    /// Whether each of them refuses any other value than an object at once. If not, all of them check such a value.
+    /// Whether each of them immediately refuses any value other than an object. If not, all of them check such a value.
     pub(super) takes_objects_alone: bool,
 }
 
@@ -37,7 +37,7 @@ pub(super) struct KeyedUnion {
 pub(super) struct SchemaNode {
     reference: Option<NodeId>,
     dynamic_reference: Option<NodeId>,
-    /// Steps of the keywords that look at the value alone.
+    /// Steps of the keywords that look only at the value itself.
     pub(super) own: u64,
     /// Schemas for the same value.
     pub(super) same: Vec<(SchemaLink, NodeId)>,
@@ -55,7 +55,7 @@ pub(super) struct SchemaNode {
     /// For members and for items that no other schema evaluates; they are among `others` and `items` too.
     pub(super) unevaluated: Vec<NodeId>,
     pub(super) unevaluated_items: Vec<NodeId>,
-    /// Steps for each member or item beside those of its schemas.
+    /// Steps for each member or item in addition to those of its schemas.
     pub(super) each: u64,
     /// States of the patterns for the value, and of those for the names of its members.
     states: u64,
@@ -339,7 +339,7 @@ impl<'s> GraphBuilder<'s> {
             ("enum" | "const" | "required" | "dependentRequired", _) => {
                 node.own += 1 + whole_size(value) / 8;
             }
-            // Definitions are measured wherever they are used, and once by themselves.
+            // Definitions are measured wherever they are used, and once on their own.
             _ if inside(keyword) == SubschemaKind::Named => {
                 if let Value::Object(schemas) = value {
                     schemas.values().for_each(|schema| _ = self.id(schema));
@@ -378,7 +378,7 @@ impl<'s> GraphBuilder<'s> {
         match keyword {
             REF => node.reference = Some(target),
             DYNAMIC_REF => node.dynamic_reference = Some(target),
-            // Only another dialect knows it.
+            // Only another dialect has it.
             _ => {}
         }
         Ok(())

@@ -12,7 +12,7 @@ const ARMS_MIN: usize = 3;
 /// References that are followed for the type of an alternative.
 const CHAIN_MAX: usize = 8;
 
-/// Returns `true` if all alternatives require one property and give it a text of their own.
+/// Returns `true` if all alternatives require one property and each gives it a different text.
 pub(super) fn by_property<'s>(
     names: &mut NamedSchemas<'s>,
     arms: &'s [Value],

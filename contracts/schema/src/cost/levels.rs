@@ -9,7 +9,7 @@ use super::{
 
 /// A number of steps at which counting ends.
 pub(super) const ENDLESS: u64 = 1 << 50;
-/// Entries of the tables that are written in all: a schema that needs more is refused.
+/// Entries of the tables that are written in total: a schema that needs more is refused.
 const ENTRIES_MAX: usize = 1_000_000;
 
 /// Why a schema is applied.
@@ -258,7 +258,8 @@ fn keyed(task: EvaluationMode) -> impl Iterator<Item = EvaluationMode> {
     tasks.iter().copied()
 }
 
-/// To check it, an object chooses one alternative. The other tasks go through all of them, and so does any other value.
+/// A check of an object visits only the alternative that the object chooses. The other tasks visit all alternatives, as
+/// does a check of any other value.
 fn one_of(task: EvaluationMode, union: &KeyedUnion, arms: impl Iterator<Item = u64>) -> u64 {
     match task {
         EvaluationMode::Check if union.takes_objects_alone => arms.max().unwrap_or(0),

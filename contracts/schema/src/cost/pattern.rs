@@ -4,7 +4,7 @@ use regex_syntax::hir::{Class, Hir, HirKind};
 
 /// The number of states of an expression that count as one step on a short text.
 const STATES: u64 = 32;
-/// The states at least of an expression that is not read here, and of one that looks around, which has a budget of its own.
+/// The minimum states of an expression that is not read here, and of one that looks around, which has its own budget.
 const UNKNOWN: u64 = 8 * STATES;
 /// Bytes that a compiled state takes.
 const STATE_BYTES: u64 = 48;
@@ -37,7 +37,7 @@ impl PatternCost {
                     bytes: bytes(self::states(&written, class_states)),
                 }
             }
-            // Only its checks count what it may have: no schema is refused for that.
+            // Its possible states count only towards checks: no schema is refused for them.
             None => {
                 let states = unread_states(pattern);
                 Self {
@@ -109,7 +109,7 @@ fn states(hir: &Hir, of_class: impl Fn(&Class) -> u64 + Copy) -> u64 {
     }
 }
 
-/// Returns the states of an expression that is read elsewhere, such as one with `\cA`: from its groups and counts alone.
+/// Returns the states of an expression that is read elsewhere, such as one with `\cA`, from only its groups and counts.
 fn unread_states(pattern: &str) -> u64 {
     let mut groups = Vec::new(); // the states before each group that is open
     let (mut before, mut last) = (0_u64, 0_u64);

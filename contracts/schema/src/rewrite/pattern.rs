@@ -1,4 +1,4 @@
-//! Patterns of another dialect than JSON Schema's: a schema without them takes at least what it took.
+//! Patterns of a dialect other than JSON Schema's: a schema without them takes at least what it took before.
 
 use std::collections::BTreeSet;
 
@@ -12,8 +12,7 @@ use crate::{
     walk::{each_inside, each_inside_mut},
 };
 
-/// Schemas that are looked through for patterns that are left out. What lies behind more of them counts as one that has such a
-/// pattern.
+/// Schemas that are searched for patterns to leave out. Beyond this number, a schema counts as one that has such a pattern.
 const SCHEMAS_MAX: usize = 200_000;
 
 /// Writes patterns as JavaScript reads them with its flag `u`, as JSON Schema advises: clients that compile one of another form
@@ -170,7 +169,7 @@ impl PatternSearch<'_> {
     }
 }
 
-/// Returns `true` if each alternative has one type, and no two the same: a value fits one of them at most.
+/// Returns `true` if each alternative has one type, and no two the same: a value fits at most one of them.
 fn are_of_other_types(arms: &Value) -> bool {
     let mut types = BTreeSet::new();
     arms.as_array().into_iter().flatten().all(|arm| {

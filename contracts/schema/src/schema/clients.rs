@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::{DIALECT, RawSchema};
 use crate::walk::each_inside_mut;
 
-/// Keywords that may stand beside alternatives without being one of their rules.
+/// Keywords that may stand next to alternatives without being one of their rules.
 const BESIDE: [&str; 6] = [
     "title",
     "description",
@@ -21,8 +21,8 @@ const UNIONS: [&str; 2] = ["anyOf", "oneOf"];
 
 impl RawSchema {
     /// Returns the schema as clients read it. `$schema` is left out where it names the dialect that MCP has without it, since
-    /// clients that know other dialects refuse a tool for that word alone. Alternatives within alternatives are written as one
-    /// list, since some clients refuse a whole server for them.
+    /// clients that support other dialects refuse a tool for that word alone. Alternatives within alternatives are written as
+    /// one list, since some clients refuse a whole server for them.
     pub fn for_clients(&self) -> Cow<'_, Self> {
         let text = self.as_json();
         let unions: usize = UNIONS
@@ -74,7 +74,7 @@ fn is_default_dialect(stated: &Value) -> bool {
         .is_some_and(|stated| stated.trim_end_matches('#') == DIALECT)
 }
 
-/// Writes alternatives within alternatives as one `anyOf`. It takes what the nested ones take, and where one of them was a
+/// Writes alternatives within alternatives as one `anyOf`. It takes what the nested ones take, and if one of those was a
 /// `oneOf` also what fits several of its arms.
 fn flatten(schema: &mut Value) {
     let Value::Object(members) = schema else {
@@ -129,7 +129,7 @@ fn flatten(schema: &mut Value) {
     }
 }
 
-/// Returns the arms of a schema that says nothing but that one of them holds.
+/// Returns the arms of a schema that consists only of a union.
 fn bare_union(schema: &Value) -> Option<&Vec<Value>> {
     let members = schema.as_object()?;
     let mut union = None;

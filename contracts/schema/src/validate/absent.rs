@@ -1,14 +1,14 @@
 //! Members that are null and might as well not be there.
 //!
 //! Many clients send every argument of a tool, with null for those that have no value. Where an optional member may not be
-//! null, null counts as absent. Where null is a value of its own, it stays.
+//! null, null counts as absent. Where null is a valid value, it is kept.
 
 use serde_json::{Map, Value};
 
 use super::{budget, schema};
 use crate::{json, walk};
 
-/// Schemas beside one another that are looked at.
+/// The number of schemas for the same value that are examined.
 const ARMS_MAX: usize = 64;
 
 /// Takes out of `value` every null that counts as absent; true where there was one.
@@ -72,7 +72,7 @@ fn property<'s>(schema: &'s Value, name: &str) -> Option<(&'s Value, &'s Value)>
     Some((schema, schema.get("properties")?.get(name)?))
 }
 
-/// Adds every schema that applies, or may apply, to the same value beside `schema`.
+/// Adds every schema that applies, or may apply, to the same value in addition to `schema`.
 fn push_arms<'s>(root: &'s Value, schema: &'s Value, arms: &mut Vec<&'s Value>) {
     for keyword in ["allOf", "anyOf", "oneOf"] {
         for arm in walk::elements(schema.get(keyword)) {

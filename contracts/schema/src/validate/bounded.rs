@@ -1,10 +1,10 @@
 //! The form of a schema whose check counts its steps and gives up when the budget is spent.
 //!
-//! The validator itself has no budget. So each schema of a document becomes a definition of its own that begins with a
+//! The validator itself has no budget. So each schema of a document becomes a separate definition that begins with a
 //! keyword of ours, `{"allOf": [{"weir:steps": …}, the schema]}`: once the budget is spent the keyword fails, nothing below
 //! it is visited, and the check soon ends. Alternatives are only tested for validity (`not` in `not`), since the validator
-//! would collect the faults of all of them. A schema that means something else in another dynamic scope becomes a definition
-//! for each of them.
+//! would collect the faults of all of them. A schema that means something else in another dynamic scope becomes a
+//! definition for each of them.
 
 use std::convert::Infallible;
 use std::{borrow::Cow, collections::HashMap};
@@ -164,8 +164,8 @@ impl<'g, 's> BoundedForm<'g, 's> {
         (json!({ "allOf": all }), unions)
     }
 
-    /// Returns the reference to what a reference of a schema means. One that leads out of the document stays as it is: the
-    /// validator knows the schemas of the dialects.
+    /// Returns the reference to what a reference of a schema means. One that leads out of the document is left unchanged:
+    /// the validator has the schemas of the dialects.
     fn followed(
         &mut self,
         id: NodeId,
@@ -189,8 +189,8 @@ impl<'g, 's> BoundedForm<'g, 's> {
     }
 }
 
-/// Returns `true` for a schema of one text. It stays where it is, since the validator looks there for what tells alternatives
-/// apart.
+/// Returns `true` for a schema of one text. It is not moved, since the validator looks there for what distinguishes
+/// alternatives.
 fn is_pin(schema: &Value) -> bool {
     let is_one_text = schema.get("const").is_some_and(Value::is_string)
         || matches!(
@@ -303,7 +303,7 @@ fn keyword<'a>(
 mod tests {
     use super::*;
 
-    /// Asserts that the counted form and the validator both say of each value whether it is valid.
+    /// Asserts that the counted form and the validator both judge each value as expected.
     fn check(schema: &Value, values: &[(Value, bool)]) {
         let plain = crate::validate::validator(schema).expect("a schema");
         let bounded = BoundedValidator::new(schema, ValidationAuthority::Own).expect("a form");

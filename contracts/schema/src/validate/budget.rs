@@ -61,7 +61,7 @@ pub(super) fn take_looking(steps: u64) -> bool {
     rest.is_some()
 }
 
-/// Returns `true` if a check wanted more steps than there were: its result means nothing.
+/// Returns `true` if a check needed more steps than the budget had: its result means nothing.
 pub(super) fn is_spent() -> bool {
     LEFT.get().is_some_and(|left| left.is_spent)
 }

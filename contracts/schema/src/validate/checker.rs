@@ -1,4 +1,4 @@
-//! A compiled schema that knows the cost of its check: cheap values are checked at once, others in counted steps.
+//! A compiled schema that estimates the cost of its check: cheap values are checked directly, others in counted steps.
 
 use std::{borrow::Cow, sync::OnceLock};
 
@@ -19,7 +19,7 @@ use crate::{
 
 /// Steps that a check may take at most to run as the validator does it, uncounted.
 const UNCOUNTED_STEPS: u64 = 1_000_000;
-/// Steps in which the faults of a value may be collected, all of them. Each fault takes some hundred bytes.
+/// Up to this many steps, all faults of a value are collected. Each fault takes a few hundred bytes.
 const COLLECTED_STEPS: u64 = 300_000;
 /// Values of which every fault is collected.
 const COLLECTED_VALUES: u64 = 10_000;
@@ -29,7 +29,7 @@ const FAULT_BYTES: usize = 256;
 /// Bytes of a text that count as one value. A longer one is a long text.
 pub(super) const TEXT_BYTES: usize = 64;
 
-/// Steps for one call in all: those of a call that is checked on the thread of its request, and of another one.
+/// Steps for one call in total: for a call that is checked on the thread of its request, and for any other call.
 pub(super) const CALL_STEPS: u64 = 2_000_000;
 const HEAVY_CALL_STEPS: u64 = 20_000_000;
 
@@ -65,7 +65,7 @@ struct ValueSize {
 }
 
 impl SchemaChecker {
-    /// Compiles a schema. `Err` says why it cannot be used.
+    /// Compiles a schema. The error explains why it cannot be used.
     pub fn new(schema: &Value, judge: ValidationAuthority) -> Result<Self, String> {
         let (plain, cost) = super::built(schema, judge)?;
         Ok(Self {
@@ -116,7 +116,7 @@ impl SchemaChecker {
         }
     }
 
-    /// Returns `true` if all failures of a value are collected, and not the first alone.
+    /// Returns `true` if all failures of a value are collected, not only the first.
     pub fn collects(&self, value: &Value) -> bool {
         let size = ValueSize::measure(value);
         size.values <= COLLECTED_VALUES
@@ -124,7 +124,7 @@ impl SchemaChecker {
             && self.cost.for_texts(size.text_bytes) <= UNCOUNTED_STEPS
     }
 
-    /// Returns the steps for a value at most, with so many bytes of its texts.
+    /// Returns the maximum steps for a value whose texts have this many bytes.
     fn steps(
         &self,
         size: ValueSize,
@@ -231,7 +231,7 @@ impl ValueSize {
         size
     }
 
-    /// Adds a value at a place of so many bytes.
+    /// Adds a value at a place of this many bytes.
     fn add(&mut self, value: &Value, depth: usize, place: usize) {
         self.values += 1;
         self.depth = self.depth.max(depth);

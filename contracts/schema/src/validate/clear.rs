@@ -1,4 +1,4 @@
-//! Fields that an update sets and empties in the same call: no schema says that only one of the two may be.
+//! Fields that an update sets and empties in the same call: no schema states that only one of the two is allowed.
 
 use serde_json::{Map, Value, json};
 

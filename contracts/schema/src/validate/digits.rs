@@ -1,6 +1,6 @@
 //! Integers of 64 bits that are given as texts of their digits.
 //!
-//! JavaScript reads a number beyond 2^53−1 as another one. Where the document of a service says that an integer has 64 bits,
+//! JavaScript rounds a number beyond 2^53−1. Where the document of a service declares that an integer has 64 bits,
 //! its tool is published with a second form, a text of digits ([`with_text_form`]), which becomes a number again before
 //! the service is asked ([`to_numbers`]).
 
@@ -12,7 +12,7 @@ use crate::{json, keyword::REF, reference, walk};
 /// Digits of the largest integers of 64 bits, with and without a sign.
 const SIGNED: &str = "^-?[0-9]{1,19}$";
 const UNSIGNED: &str = "^[0-9]{1,20}$";
-/// Keywords that stay outside of the two forms, where clients look for them.
+/// Keywords that remain outside the two forms, where clients look for them.
 const TEXTS: [&str; 5] = ["title", "description", "default", "examples", "deprecated"];
 
 /// Gives each integer of 64 bits in a schema its second form, unless its bounds are within ±(2^53−1).
@@ -20,7 +20,7 @@ pub fn with_text_form(schema: &mut Value) {
     let Value::Object(members) = schema else {
         return;
     };
-    // Beside an alternative that takes texts, a text of digits is a text of its own.
+    // Next to an alternative that takes texts, a text of digits is just a text.
     for union in ["anyOf", "oneOf"] {
         if let Some(Value::Array(arms)) = members.get_mut(union)
             && arms.iter().any(takes_text)
@@ -130,7 +130,7 @@ fn has_text_form(schema: &Map<String, Value>) -> bool {
 pub(super) struct DigitTexts {
     /// Some became numbers.
     pub(super) are_found: bool,
-    /// The places of those whose number no 64 bits hold.
+    /// The places of those whose number does not fit in 64 bits.
     pub(super) out_of_range: Vec<String>,
     /// The place that is looked at.
     path: String,

@@ -1,4 +1,4 @@
-//! Makes a valid value for a schema, from the schema alone and never from the arguments.
+//! Makes a valid value for a schema, only from the schema and never from the arguments.
 //!
 //! The generator is right for everything the field table makes and for most of what people write. Its callers check every
 //! value, and a value that it cannot make is left out.
@@ -29,8 +29,8 @@ const TEXT_BYTES_MAX: usize = 64 << 10;
 /// Bytes of the texts of all examples that are kept for one schema.
 const KEPT_BYTES_MAX: usize = 1 << 20;
 
-/// The examples of one schema's parts. They depend on the schema alone and cost a compilation each, so that a refusal
-/// pays for those it is the first to need.
+/// The examples of one schema's parts. They depend only on the schema and cost a compilation each, so a refusal pays
+/// only for those that it is the first to need.
 #[derive(Default)]
 pub(super) struct SchemaExamples {
     built: Mutex<BuiltExamples>,
@@ -38,12 +38,12 @@ pub(super) struct SchemaExamples {
 
 #[derive(Default)]
 struct BuiltExamples {
-    /// The examples, by the address of their part: the schema stays where it is.
+    /// The examples, by the address of their part: the schema does not move.
     by_part: AHashMap<usize, Option<RenderedValue>>,
     bytes: usize,
 }
 
-/// A schema whose parts stay where they are, and their examples.
+/// A schema whose parts do not move, and their examples.
 #[derive(Clone, Copy)]
 pub(super) struct ExampleSource<'s> {
     pub root: &'s Value,
@@ -209,7 +209,7 @@ impl<'s> ExampleBuilder<'s> {
             .find(|made| satisfies(self.root, schema, made))
     }
 
-    /// Makes a value of one alternative together with the keywords beside it.
+    /// Makes a value of one alternative together with the keywords next to it.
     fn alternative(
         &self,
         schema: &'s Value,

@@ -123,8 +123,8 @@ impl<'s> FailureContext<'s> {
         }
     }
 
-    /// Reports a failure by what depends on the schema alone, which is made when this keyword first fails at this
-    /// place.
+    /// Reports a failure using the parts that depend only on the schema, which are made when this keyword first
+    /// fails at this place.
     fn once(
         self,
         failure: &KeywordFailure<'_>,
@@ -286,7 +286,7 @@ impl<'s> FailureContext<'s> {
         }
     }
 
-    /// Reports the property that should choose an alternative, if it chooses none of them.
+    /// Reports the property that should choose an alternative, if it does not choose any.
     fn key_error(
         self,
         branches: &[&Vec<ValidationError<'static>>],

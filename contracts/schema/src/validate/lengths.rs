@@ -7,7 +7,7 @@ use regex_syntax::hir::{Hir, HirKind, Look};
 pub struct PatternLengths {
     /// No text is shorter.
     pub least: u64,
-    /// No text is longer. `None` means that there is no bound, as where anything may stand beside the pattern.
+    /// No text is longer. `None` means that there is no bound, for example if the pattern is not anchored.
     pub most: Option<u64>,
 }
 
@@ -35,7 +35,7 @@ impl PatternLengths {
         })
     }
 
-    /// Returns the lengths of what an expression matches. `None` means that it matches nothing, or that its bytes are no text.
+    /// Returns the lengths of what an expression matches. `None` means that it matches nothing, or that its bytes are not text.
     fn of_matches(hir: &Hir) -> Option<Self> {
         let exactly = |count: usize| {
             let count = u64::try_from(count).ok()?;
@@ -101,7 +101,7 @@ mod tests {
             ("^(?:[äé]b)+$", Some((2, None))),
             ("^(a|bc)d$", Some((2, Some(3)))),
             ("^$", Some((0, Some(0)))),
-            // What is beside it may be of any length.
+            // The text around it may be of any length.
             ("abc", Some((3, None))),
             ("^abc", Some((3, None))),
             ("^a$|b", Some((1, None))),

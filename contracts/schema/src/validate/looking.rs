@@ -44,7 +44,7 @@ impl LookingPattern {
                 Err(error) if matches!(error.kind(), ValidationErrorKind::Pattern { .. }) => {
                     return Some(false);
                 }
-                Err(_) => {} // it has not come to an end
+                Err(_) => {} // the match did not finish
             }
         }
         None

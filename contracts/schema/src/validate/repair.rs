@@ -1,4 +1,4 @@
-//! Completes the errors of a call, so that a client that knows nothing else can repair it in one go.
+//! Completes the errors of a call, so that a client without any other information can repair it in one go.
 //!
 //! For that the errors are tried out: they are applied to the arguments as such a client would do it, and a fault that
 //! remains becomes a further error, until none is left or the whole is replaced by an example.
@@ -173,7 +173,7 @@ pub(super) fn failures(
     found
 }
 
-/// Keeps the first errors, so many and of so many bytes as one refusal has; the first of them in any case.
+/// Keeps the first errors, as many and as many bytes as fit in one refusal; the first one is always kept.
 pub(super) fn cut(errors: &mut Vec<ArgumentError>, most: usize) {
     let fits = |count: &usize| *count <= 1 || bytes(&errors[..*count]) <= ERRORS_BYTES_MAX;
     let count = (0..=errors.len().min(most)).take_while(fits).last();
@@ -264,7 +264,7 @@ mod tests {
         refused.expect_err("a fault").structured_content().to_json()
     }
 
-    /// Each fault has a copy of its place, and says the rule that was broken.
+    /// Each fault has a copy of its place, and states the rule that was broken.
     #[test]
     fn a_refusal_is_bounded_in_bytes() {
         let free = |inner: Value| json!({ "type": "object", "additionalProperties": inner });

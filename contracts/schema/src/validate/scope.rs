@@ -28,8 +28,8 @@ impl DynamicScope {
         }
     }
 
-    /// Returns what a reference means in this scope, and the scope there. Like the validator, a document is entered by a
-    /// reference alone, and every reference to a dynamic anchor is a dynamic one.
+    /// Returns what a reference means in this scope, and the scope there. As in the validator, a document is entered
+    /// only through a reference, and every reference to a dynamic anchor is a dynamic one.
     pub(super) fn follow(
         &self,
         graph: &SchemaGraph<'_>,

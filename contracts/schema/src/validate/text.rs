@@ -238,7 +238,7 @@ impl SchemaViolation {
         Some(format!("{}{more}", render_visible(&all.join(", "))))
     }
 
-    /// Returns the rules that a value must meet beside its type. If the value is missing, its type is among them.
+    /// Returns the rules that a value must meet in addition to its type. If the value is missing, its type is among them.
     fn rules(&self) -> String {
         let rule = |key: &str, before: &str, after: &str| {
             Some(format!("{before}{}{after}", self.render_constraint(key)?))

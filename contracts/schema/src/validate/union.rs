@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::json::pointer_tokens;
 
-/// The property that tells alternatives apart, and its value in each of them.
+/// The property that distinguishes alternatives, and its value in each of them.
 pub(super) struct UnionKey {
     pub(super) name: String,
     pub(super) values: Vec<Value>,

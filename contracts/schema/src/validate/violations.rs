@@ -1,4 +1,4 @@
-//! Keeps the parts of refusals that are made once: constraint and example depend on the schema alone, whatever was
+//! Keeps the parts of refusals that are made once: constraint and example depend only on the schema, whatever was
 //! sent.
 
 use std::{
@@ -17,7 +17,7 @@ use crate::json;
 /// The bytes kept for one schema at most; what does not fit is made anew for each refusal.
 const BYTES_MAX: usize = 256 << 10;
 
-/// A value of the schema and its text, so that to tell it again is to copy it.
+/// A value of the schema and its text, so that reporting it again is only a copy.
 #[derive(Clone, Debug)]
 pub struct RenderedValue(Arc<RenderedInner>);
 
@@ -39,7 +39,7 @@ pub struct SchemaViolation {
     /// The violated part of the schema: `{"minimum":1,"maximum":5}`, `{"enum":[…]}`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub constraint: Option<RenderedValue>,
-    /// A valid value for `path`, built from the schema alone.
+    /// A valid value for `path`, built only from the schema.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub example: Option<RenderedValue>,
     #[serde(skip)]
@@ -120,7 +120,7 @@ impl SchemaViolation {
         }
     }
 
-    /// Returns the bytes of its places and of what it says of the schema.
+    /// Returns the bytes of its places and of the parts taken from the schema.
     pub(super) fn bytes(&self) -> usize {
         let stated = self.constraint.iter().chain(&self.example);
         let stated: usize = stated.map(|value| value.text().len()).sum();
