@@ -1,6 +1,6 @@
 //! Measures what a record costs: `cargo run --release -p weir-audit --example append -- FOLDER [THREADS]`.
 //!
-//! Appends 400,000 records of a usual length in all and prints how long one `append` took.
+//! Appends 400,000 records of a usual length in total and prints how long one `append` took.
 
 use std::{
     env,

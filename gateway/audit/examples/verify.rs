@@ -1,4 +1,4 @@
-//! A trail checked by this crate alone: `cargo run -p weir-audit --example verify -- FOLDER [RECEIPT…]`.
+//! Verifies a trail using only this crate: `cargo run -p weir-audit --example verify -- FOLDER [RECEIPT…]`.
 
 use std::{env, io::stdout, path::PathBuf, process::ExitCode};
 

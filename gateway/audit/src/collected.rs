@@ -97,7 +97,7 @@ impl CollectedTrail {
         Ok(missing)
     }
 
-    /// Puts the heads beside the chains, with those that were collected before and are further.
+    /// Stores the heads next to the chains, keeping those collected before that are further along.
     pub fn put_heads(&self, heads: CollectedHeads) -> io::Result<()> {
         let mut known = CollectedHeads::read(&self.folder)?.unwrap_or_default();
         for head in heads.heads {
@@ -116,7 +116,7 @@ impl CollectedTrail {
     }
 }
 
-/// The lines of one segment while they are collected, in a file of their own. Without [`Self::finish`] nothing comes of them.
+/// The lines of one segment while they are collected, in a separate file. Without [`Self::finish`] they are discarded.
 pub struct CollectedSegment {
     chain: ChainName,
     segment: u32,
@@ -266,7 +266,7 @@ fn merge_lines(
 /// The next line of a segment that is merged.
 enum NextRecord {
     Record(u64, Vec<u8>),
-    /// The line is no whole record.
+    /// The line is not a whole record.
     Unordered,
     None,
 }

@@ -111,7 +111,7 @@ pub fn report(
     Ok((report, found))
 }
 
-/// Returns the records that receipts are of: what they prove.
+/// Returns the records named by the receipts: what they prove.
 fn records_of(folder: &Path, report: &TrailReport) -> io::Result<Vec<AuditRecord>> {
     let present: Vec<&AuditReceipt> = report
         .receipts

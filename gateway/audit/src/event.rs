@@ -67,7 +67,7 @@ pub struct CallDetails<'a> {
         serialize_with = "name_if_any"
     )]
     pub tool: Option<&'a str>,
-    /// The name that was asked for, where there is no such tool or prompt for this caller. It is the caller's text.
+    /// The requested name, if this caller has no such tool or prompt. It is the caller's text.
     #[serde(
         skip_serializing_if = "Option::is_none",
         serialize_with = "name_if_any"
@@ -76,7 +76,7 @@ pub struct CallDetails<'a> {
     /// Whether what was asked for is served, and not to this caller. It is there with `asked`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hidden: Option<bool>,
-    /// The kind of item that was asked for, if it is no tool: `prompt` or `resource`, and then `tool` is its name.
+    /// The kind of the requested item, if it is not a tool: `prompt` or `resource`, and then `tool` is its name.
     #[serde(rename = "item", skip_serializing_if = "Option::is_none")]
     pub item: Option<&'static str>,
     /// `name@version`.
@@ -145,7 +145,7 @@ pub struct ApprovalRecord<'a> {
 /// A call that policies deny.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct PolicyRecord<'a> {
-    /// `denied`; `audited` where it went on all the same.
+    /// `denied`; `audited` if the call continued regardless.
     pub decision: &'static str,
     /// The ids of the policies; none where no policy permits it.
     #[serde(serialize_with = "names")]
@@ -305,7 +305,7 @@ pub enum AdminAct {
     Retire,
     /// A draft was discarded.
     Reject,
-    /// A version is kept beside the one that replaced it, or its last day was moved.
+    /// A version is kept in addition to the one that replaced it, or its last day was moved.
     VersionKeep,
     /// An agent was pinned to one major version of a contract.
     AgentPin,

@@ -76,8 +76,8 @@ fn list_segments(chain: &Path) -> io::Result<Vec<SegmentFile>> {
     segments.into_iter().map(file).collect()
 }
 
-/// Reads whole lines of a segment from byte `from` on: those that fit into [`PART_MAX_BYTES`], and the first in any case.
-/// Nothing, if there are none.
+/// Reads whole lines of a segment from byte `from` on: those that fit into [`PART_MAX_BYTES`], and always the first.
+/// Returns nothing if there are no lines.
 pub fn read_lines(
     folder: &Path,
     chain: &ChainName,
@@ -88,7 +88,7 @@ pub fn read_lines(
         .join(chain.as_str())
         .join(folder::segment_name(segment));
     let mut file = File::open(path)?;
-    // A position beyond the largest that the system knows would be an error.
+    // A position beyond the largest that the system supports would be an error.
     if from >= file.metadata()?.len() {
         return Ok(Vec::new());
     }

@@ -175,13 +175,13 @@ pub(crate) struct SegmentHeader {
     pub(crate) repaired: Vec<repair::TailRepair>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) removed: Vec<retention::RemovalStatement>,
-    /// Chains up to this one may have been removed so long ago that no record states it any more.
+    /// Chains up to this one may have been removed so long ago that no record states it anymore.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) horizon: Option<ChainName>,
 }
 
 impl SegmentHeader {
-    /// Creates an opening that says nothing about other chains.
+    /// Creates an opening without statements about other chains.
     pub(crate) fn new(chain: ChainName, segment: u32) -> Self {
         Self {
             chain,
@@ -279,7 +279,7 @@ impl FolderSurvey {
         Ok(survey)
     }
 
-    /// Says in the log what cannot be read, and so is not part of the answer.
+    /// Logs what cannot be read, and so is not part of the answer.
     pub(crate) fn warn(&self) {
         for chain in &self.denied {
             tracing::warn!(
@@ -483,12 +483,12 @@ pub(crate) fn is_part_of_chain(name: &str) -> bool {
     name == LOCK || segment_number(name).is_some() || torn().is_some()
 }
 
-/// Makes the folder, readable by its owner alone.
+/// Makes the folder, readable only by its owner.
 pub(crate) fn make(folder: &Path) -> io::Result<()> {
     weir_files::create_folder(folder, 0o700)
 }
 
-/// Creates a file for its owner alone, whose writes go to its end.
+/// Creates a file readable only by its owner; writes append to it.
 pub(crate) fn create(path: &Path) -> io::Result<File> {
     let file = OpenOptions::new()
         .append(true)
@@ -499,7 +499,7 @@ pub(crate) fn create(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Takes the lock that says "the process of this chain lives", in a new chain's folder.
+/// Takes the lock in a new chain's folder, which shows that the process of this chain is running.
 pub(crate) fn take_lock(chain: &Path) -> io::Result<File> {
     let file = create(&chain.join(LOCK))?;
     file.lock()?;

@@ -1,6 +1,6 @@
 //! The audit trail: requests, refusals, answers and acts of admins, in chains that show every later change.
 //!
-//! A process appends to a chain of its own ([`AuditTrail`]) and gets a [`AuditReceipt`] for each record. [`verify`] needs only
+//! A process appends to its own chain ([`AuditTrail`]) and gets an [`AuditReceipt`] for each record. [`verify`] needs only
 //! the folder: it walks all chains and finds changed, deleted, moved and cut records. The format is in `docs/audit.md`.
 
 mod event;

@@ -66,7 +66,7 @@ impl fmt::Debug for RecordHash {
     }
 }
 
-/// The error for a text that is no hash.
+/// The error for a text that is not a hash.
 #[derive(Debug, thiserror::Error)]
 #[error("a hash is 64 lower-case hex digits")]
 pub struct NotAHash;
@@ -256,7 +256,7 @@ fn skip_line(reader: &mut impl BufRead) -> io::Result<(u64, bool)> {
     }
 }
 
-/// The wall clock as text. `seq` orders records; the next record says that a clock was set back.
+/// The wall clock as text. `seq` orders records; the next record notes that a clock was set back.
 pub(crate) struct RecordClock {
     last: Duration,
     second: u64,
@@ -308,7 +308,8 @@ impl RecordClock {
     }
 }
 
-/// Names one record and its content: proof that it was written, kept by the caller and checked with the trail alone. As text `chain:seq:hash`, about 105 characters.
+/// Names one record and its content: proof that it was written, kept by the caller and checked with only the trail. As text
+/// `chain:seq:hash`, about 105 characters.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct AuditReceipt {
     pub chain: ChainName,
@@ -316,7 +317,7 @@ pub struct AuditReceipt {
     pub hash: RecordHash,
 }
 
-/// The error for a text that is no receipt.
+/// The error for a text that is not a receipt.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a receipt is `chain:seq:hash`, as in 20260822T101530Z-4711-9f3c2a01:17:(64 hex digits)")]
 pub struct NotAReceipt;

@@ -1,6 +1,6 @@
 //! Text that others wrote, as it may go to a terminal.
 
-/// Replaces the characters that steer a terminal. Spaces stay.
+/// Replaces the characters that control a terminal. Spaces are kept.
 pub(crate) fn printable(text: &str) -> String {
     text.split(' ').map(plain).collect::<Vec<_>>().join(" ")
 }
@@ -12,7 +12,8 @@ pub(crate) fn plain(text: &str) -> String {
         .collect()
 }
 
-/// Escapes the characters that JSON leaves alone: control characters beyond ASCII, and those that turn the line around.
+/// Escapes the characters that JSON leaves unescaped: control characters beyond ASCII, and those that change the
+/// direction of the line.
 pub(crate) fn plain_json(json: &str) -> String {
     json.chars()
         .map(|c| {

@@ -1,5 +1,5 @@
-//! Proof of one record as a file: its line, and the lines that link it to a later record that something else knows. Checked
-//! without the trail.
+//! Proof of one record as a file: its line, and the lines that link it to a later record that is known elsewhere. It is
+//! checked without the trail.
 
 use std::{
     collections::BTreeSet,
@@ -27,7 +27,7 @@ const FORMAT: u32 = 1;
 /// Records that follow the proven one at most, and the bytes of all lines.
 const LINKS_MAX: usize = 1000;
 const LINES_MAX_BYTES: usize = 4 << 20;
-/// The characters of the message about a file that is no proof.
+/// The length in characters of the message about a file that is not a proof.
 const WHY_MAX_CHARS: usize = 300;
 /// Files beyond this were not written as a proof: text of JSON is at most six times as long as its lines.
 pub const PROOF_MAX_BYTES: u64 = 6 * (LINES_MAX_BYTES + LINE_MAX_BYTES) as u64;
@@ -77,7 +77,7 @@ pub struct RecordProof {
     pub lines: Vec<String>,
 }
 
-/// The source, beside the trail, that knows the record at the end of a proof.
+/// The source, other than the trail, that has the record at the end of a proof.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ProofEnd {
@@ -130,8 +130,8 @@ pub struct ProofReceipt {
     pub present: bool,
 }
 
-/// Makes the proof of a record: to the record of receipt `to`, or to the next one that another chain names, or to the last.
-/// `None` if there is no such record, or none of that receipt after it.
+/// Makes the proof of a record: up to the record of receipt `to`, or the next one that another chain names, or the last.
+/// `None` if there is no such record, or no record of that receipt after it.
 pub fn prove(
     folder: &Path,
     subject: &ProofSubject,
@@ -211,7 +211,7 @@ enum WantedEnd<'a> {
 }
 
 impl WantedEnd<'_> {
-    /// Returns what knows the record of a line, where the proof ends with it.
+    /// Returns where else the record of a line is known, if the proof ends with it.
     fn known_by(&self, line: &ChainLine<'_>) -> Option<ProofEnd> {
         match self {
             Self::Receipt(receipt) => (line.seq >= receipt.seq).then_some(ProofEnd::Receipt),

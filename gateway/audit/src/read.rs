@@ -266,7 +266,7 @@ impl ChainReader {
         })
     }
 
-    /// Continues to the next record that matches; `false` if there is none.
+    /// Advances to the next record that matches; `false` if there is none.
     fn advance(&mut self, filter: &AuditFilter) -> io::Result<bool> {
         loop {
             let Some(lines) = &mut self.lines else {

@@ -1,4 +1,4 @@
-//! The trail of one process: a chain of its own, appended to by every call, refusal and admin act.
+//! The trail of one process: its own chain, appended to by every call, refusal and admin act.
 
 mod keeper;
 mod writer;
@@ -38,14 +38,14 @@ pub struct TrailSettings {
     pub fsync: FsyncPolicy,
     /// The bytes after which a new segment is begun.
     pub segment_max_bytes: u64,
-    /// The time after which a new segment is begun, if there is something to say in it.
+    /// The time after which a new segment is begun, if there is something to record in it.
     pub segment_max_age: Duration,
     /// Segments that ended longer ago are removed. `None` keeps them.
     pub keep_age: Option<Duration>,
     /// The oldest segments are removed when all chains hold more. `None` keeps them.
     pub keep_bytes: Option<u64>,
-    /// Whether a segment is kept until [`AuditTrail::set_copied`] says that it is copied, and nothing is recorded when all chains hold
-    /// more than `keep_bytes` therefore.
+    /// Whether a segment is kept until [`AuditTrail::set_copied`] reports that it is copied, and recording stops if all chains
+    /// therefore hold more than `keep_bytes`.
     pub waits_for_copies: bool,
     /// The heads of chains on other machines, which the opening names.
     pub heads_elsewhere: Vec<AuditReceipt>,
@@ -119,7 +119,7 @@ pub struct TrailHealth {
     pub bytes: u64,
     /// Records that may not outlive the machine yet; none counts with [`FsyncPolicy::Off`].
     pub unsynced: u64,
-    /// Records since the start that were written before a sync that failed: a later one says nothing about them.
+    /// Records since the start that were written before a sync that failed: a later sync does not confirm them.
     pub uncertain: u64,
 }
 
@@ -295,7 +295,7 @@ impl AuditTrail {
         self.shared.sync_up_to(seq).map_err(AuditError::Sync)
     }
 
-    /// Begins a new segment and removes expired ones, as the trail does by itself when one is due.
+    /// Begins a new segment and removes expired ones, as the trail does automatically when one is due.
     pub fn rotate(&self) -> Result<(), AuditError> {
         let shared = &self.shared;
         let error = |source| AuditError::Folder {
@@ -318,8 +318,8 @@ pub struct TrailEntry<'a> {
 }
 
 impl TrailEntry<'_> {
-    /// Writes the record with all that has been entered until now, unless it is written already. The receipt says that
-    /// the record outlives the process.
+    /// Writes the record with all that has been entered until now, unless it is written already. The receipt confirms
+    /// that the record outlives the process.
     pub fn written(mut self) -> Result<AuditReceipt, AuditError> {
         if let Some(batch) = self.batch.take() {
             self.trail.wait_for(&batch, self.seq)?;
@@ -410,7 +410,7 @@ impl TrailState {
         })
     }
 
-    /// Makes room if all chains are larger than allowed, and notes whether they still are: segments without a copy stay.
+    /// Makes room if all chains are larger than allowed, and notes whether they still are: segments without a copy are kept.
     fn check_room(&self) -> io::Result<()> {
         let (true, Some(kept)) = (self.settings.waits_for_copies, self.settings.keep_bytes) else {
             return Ok(());
@@ -474,7 +474,7 @@ impl TrailState {
     }
 
     /// Begins a new segment: it is surveyed and created here, and switched to under the lock by one write. `asked`
-    /// begins one even if there is nothing to say.
+    /// begins one even if there is nothing to record.
     fn rotate(&self, asked: bool) -> io::Result<()> {
         let survey = FolderSurvey::take(&self.folder)?;
         let removal = SegmentRemoval::plan(
@@ -542,7 +542,7 @@ impl TrailSettings {
     }
 }
 
-/// Begins a chain. It is made beside its place and moved there whole: a chain that others see has a first record and a locked
+/// Begins a chain. It is made next to its place and then moved there: a chain visible to others has a first record and a held
 /// lock.
 fn begin(
     folder: &Path,

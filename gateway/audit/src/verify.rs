@@ -1,7 +1,7 @@
-//! Verification: walks every chain and compares it with itself, with what other chains say of it, and with receipts.
+//! Verification: walks every chain and compares it with itself, with what other chains state about it, and with receipts.
 //!
-//! Reads line by line; memory grows with the number of segments and receipts, not with records. Runs beside live processes:
-//! named records are gathered first, so that they must be there when their chain is walked afterwards.
+//! Reads line by line; memory grows with the number of segments and receipts, not with records. Live processes may keep
+//! running: named records are gathered first, so they must exist when their chain is walked afterwards.
 
 mod heads;
 mod report;
@@ -84,7 +84,7 @@ struct ChainReferences {
     expected: BTreeMap<ChainName, Vec<ExpectedRecord>>,
     /// The furthest removal stated for each chain.
     removed: BTreeMap<ChainName, RemovalStatement>,
-    /// The machines that write the chains, as far as collected heads say it.
+    /// The machines that write the chains, as far as collected heads name them.
     nodes: BTreeMap<ChainName, String>,
     /// For each machine, or for those that are not known, the chain up to which removals may be stated no more.
     horizons: BTreeMap<Option<String>, ChainName>,
@@ -105,7 +105,7 @@ enum ExpectationSource {
     /// Index of the receipt asked about.
     Receipt(usize),
     Chain(ChainName),
-    /// A chain of another machine, which does not know what retention removed there.
+    /// A chain of another machine; this one cannot tell what retention removed there.
     Elsewhere(ChainName),
     /// The heads that were collected with the chains.
     Heads,
@@ -185,20 +185,21 @@ impl ChainReferences {
 
     fn states_removal(&self, demand: &MissingRecord) -> bool {
         if let Some(removed) = self.removed.get(&demand.chain) {
-            // A statement about this very record must know its hash.
+            // A statement about this very record must have its hash.
             let same =
                 removed.seq == demand.seq && demand.hash.is_none_or(|hash| removed.hash == hash);
             return removed.seq > demand.seq || same;
         }
-        // The statement about a chain that only a receipt knows may be forgotten as well.
+        // The statement about a chain that only a receipt names may be forgotten as well.
         let only_receipts = matches!(demand.by, Some(ExpectationSource::Receipt(_)))
             && demand.finding.what == TrailProblem::Missing;
         let horizon = self.horizons.values().max();
         only_receipts && horizon.is_some_and(|horizon| demand.chain <= *horizon)
     }
 
-    /// Returns the horizon of a missing chain's machine, where retention there may have removed the chain so long ago that
-    /// nothing states it any more. What another machine or the heads name is not known to it, and holds no statement.
+    /// Returns the horizon of a missing chain's machine, where retention may have removed the chain so long ago that
+    /// nothing states it anymore. What only another machine or the heads name is unknown to that machine, and needs no
+    /// statement.
     fn forgotten_removal(&self, demand: &MissingRecord) -> Option<&ChainName> {
         let from_elsewhere = matches!(
             demand.by,
@@ -286,7 +287,7 @@ fn settle(demands: Vec<MissingRecord>, named: &ChainReferences, report: &mut Tra
     }
 }
 
-/// Warns of anything in the folder that belongs to no chain. It is left alone.
+/// Warns of anything in the folder that does not belong to a chain. It is left alone.
 fn warn_of_strangers(folder: &Path, report: &mut TrailReport) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;

@@ -12,7 +12,7 @@ use weir_audit::{ChainName, CollectedTrail};
 
 use crate::http::BucketClient;
 
-/// Further tries of one request, and the time for all of them: a round is tried again as a whole.
+/// Retries of one request, and the time for all of them: a round is retried as a whole.
 const RETRIES: usize = 2;
 const REQUEST_MAX: Duration = Duration::from_secs(20);
 const SCHEME: &str = "s3://";
@@ -86,7 +86,7 @@ impl CopyBucket {
         };
         let mut builder = AmazonS3Builder::from_env()
             .with_bucket_name(bucket)
-            // A bucket with Object Lock takes nothing without one.
+            // A bucket with Object Lock rejects uploads without a checksum.
             .with_checksum_algorithm(Checksum::SHA256)
             .with_retry(retries)
             .with_http_connector(BucketClient::new()?);
@@ -102,7 +102,7 @@ impl CopyBucket {
         Ok(Self { store, prefix })
     }
 
-    /// Puts a part. Its place says where it ends: one that arrives late takes the place of no longer one.
+    /// Puts a part. Its name includes its end: one that arrives late cannot replace a longer one.
     pub(crate) async fn put_part(
         &self,
         chain: &ChainName,
@@ -122,7 +122,7 @@ impl CopyBucket {
         chain.join(format!("{segment:06}"))
     }
 
-    /// Returns the parts of a chain. What is no part of it is left out.
+    /// Returns the parts of a chain. Other objects are left out.
     pub(crate) async fn chain_parts(&self, chain: &ChainName) -> Result<ChainParts, CopyError> {
         self.parts(&self.prefix.clone().join(chain.as_str())).await
     }
@@ -264,7 +264,7 @@ pub(crate) mod tests {
         assert_eq!(whole(&[(3, 10)]), 0);
     }
 
-    /// A request that its sender has given up may arrive after the one that took its place.
+    /// A request that its sender has abandoned may arrive after the one that replaced it.
     #[tokio::test]
     async fn a_shorter_part_that_arrives_late_takes_nothing_away() {
         let (bucket, _) = open_in_memory();

@@ -104,8 +104,8 @@ impl ChainShipper {
         }
     }
 
-    /// Copies what is there now. `note` takes the last segment of each chain up to which all is copied and nothing more comes, at
-    /// the beginning and after each segment.
+    /// Copies everything recorded so far. At the beginning and after each segment, `note` receives the last segment of each chain
+    /// up to which everything is copied and final.
     pub async fn round(
         &mut self,
         note: impl Fn(BTreeMap<ChainName, u32>),
@@ -137,7 +137,7 @@ impl ChainShipper {
         Ok(())
     }
 
-    /// Copies what is there now of one chain.
+    /// Copies everything recorded so far in one chain.
     pub async fn copy_chain(&mut self, chain: &ChainName) -> Result<(), CopyError> {
         let files = self.list().await?;
         for files in files.iter().filter(|files| files.chain == *chain) {

@@ -95,7 +95,7 @@ pub struct LedgerFigures {
 }
 
 impl SharedLedger {
-    /// Creates the ledger of a node that is alone. See [`SharedLedger::set_nodes`].
+    /// Creates the ledger of a single node. See [`SharedLedger::set_nodes`].
     pub fn new(engine: LedgerEngine) -> Arc<Self> {
         Arc::new(Self {
             engine,
@@ -169,7 +169,7 @@ impl SharedLedger {
         self.hold(bucket, &mut inner);
     }
 
-    /// Says how many nodes share the rates.
+    /// Sets how many nodes share the rates.
     pub fn set_nodes(&self, nodes: u32) {
         let mut mode = self.mode.write();
         if mode.nodes != nodes.max(1) {

@@ -21,7 +21,7 @@ pub enum LedgerEngine {
 }
 
 impl LedgerEngine {
-    /// Returns a ledger of this process alone.
+    /// Returns a ledger for this process only.
     pub fn memory() -> Self {
         Self::Memory(Arc::default(), Instant::now())
     }

@@ -14,7 +14,7 @@ pub struct TokenRate {
 }
 
 impl TokenRate {
-    /// A bucket of so many tokens, which fills up in `period`.
+    /// Creates a bucket of this many tokens, which fills up in `period`.
     pub fn new(tokens: u32, period: Duration) -> Self {
         let burst = f64::from(tokens.max(1));
         let seconds = period.as_secs_f64().max(1e-3);
@@ -56,7 +56,7 @@ impl TokenLevel {
         self.at = self.at.max(now);
     }
 
-    /// Takes whole tokens, as many as are wanted and there.
+    /// Takes whole tokens: as many as are wanted and available.
     pub fn take(&mut self, wanted: u32) -> u32 {
         let there = (self.level + ROUNDING).floor().max(0.0);
         let taken = there.min(f64::from(wanted));

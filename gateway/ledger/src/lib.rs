@@ -1,5 +1,5 @@
-//! One rate over several nodes. Each node may spend a small share of a bucket by itself. Beyond it, it takes tokens from a
-//! bucket that all nodes share, in a ledger: as many as it will use in a moment, for many buckets with one request. While the
+//! One rate over several nodes. Each node may spend a small share of a bucket on its own. Beyond it, it takes tokens from a
+//! bucket that all nodes share, in a ledger: as many as it will use shortly, for many buckets in one request. While the
 //! ledger cannot be reached, each node uses its own part of the rate.
 //!
 //! `level` and `node` are arithmetic, with the time as an argument; `batch` asks a ledger, and `engine` lists the ledgers

@@ -14,7 +14,7 @@ const PAUSE: f64 = 0.05;
 /// The time after which tokens that are not used go back.
 const LEASE: f64 = 0.25;
 
-/// The state of the other nodes and of the ledger, as this node knows it.
+/// The state of the other nodes and of the ledger, as known to this node.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct NodeMode {
     /// Moves with each change.
@@ -41,14 +41,14 @@ pub enum TakeNow {
 #[derive(Clone, Debug)]
 pub struct NodeBucket {
     rate: TokenRate,
-    /// The tokens that the node may spend by itself.
+    /// The tokens that the node may spend on its own.
     own: TokenLevel,
     /// The number of the mode that `own` is counted by.
     mode: u64,
     /// Tokens that were taken from the ledger and are not used.
     leased: u32,
     leased_at: f64,
-    /// Tokens that were spent without the ledger, which it does not know of yet.
+    /// Tokens that were spent without the ledger and are not yet reported to it.
     owed: u32,
     window: f64,
     used: u32,
@@ -177,7 +177,7 @@ impl NodeBucket {
         wanted.min(most) as u32
     }
 
-    /// Takes over what the ledger gave to so many waiting requests, each of which then takes a token or is refused.
+    /// Applies what the ledger granted for this many waiting requests, each of which then takes a token or is refused.
     pub fn grant(&mut self, mode: NodeMode, waiting: u32, grant: LedgerGrant, now: f64) {
         // A debt that the ledger cannot cover is forgotten: its bucket is empty.
         let owed = std::mem::take(&mut self.owed);

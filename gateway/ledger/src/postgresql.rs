@@ -83,7 +83,7 @@ impl PostgresqlLedger {
         self.0.taken.lock().1.clone()
     }
 
-    /// Goes to the next server, where there are several: this one is away, or is no primary any more.
+    /// Moves on to the next server, if there are several: this one is unreachable, or is no longer the primary.
     fn move_on(&self) {
         if self.0.all.len() > 1 {
             let mut taken = self.0.taken.lock();

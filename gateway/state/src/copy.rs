@@ -101,7 +101,7 @@ const TABLES: [CopyTable; 24] = [
         "hash, kind, upstream, owner, label, sealed, expires_ms",
     ),
 ];
-/// What calls leave behind, and what is decided in the database alone.
+/// What calls leave behind, and what is decided only in the database.
 const NOT_FOR_STARTS: [&str; 7] = [
     "sessions",
     "plans",

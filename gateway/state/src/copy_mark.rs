@@ -1,7 +1,8 @@
-//! The mark of a node's copy of the state: which one is whole, and until when it was known to have all that this node had taken over.
+//! The mark of a node's copy of the state: which one is complete, and until when it was known to have all changes that this node
+//! had applied.
 //!
-//! A node that says that it has taken a change over may be started again without the database, and must not serve without that
-//! change: before it says so, the mark of a copy that lacks the change is removed.
+//! A node that has reported a change as applied may be restarted without the database, and must not serve without that change:
+//! before it reports the change, the mark of a copy that lacks it is removed.
 
 use std::{
     fs, io,
@@ -22,7 +23,7 @@ const LOCK: &str = "copy.lock";
 pub(crate) struct MarkedCopy {
     /// The number of the last change that it has.
     pub(crate) number: i64,
-    /// The folder that it is in, of those in the state folder.
+    /// The folder inside the state folder that the copy is in.
     pub(crate) folder: String,
     /// The timeline of the server that it was read from.
     pub(crate) timeline: Option<String>,
@@ -60,7 +61,7 @@ impl CopyMark {
             folder: folder.to_owned(),
             _lock: lock,
             known: Mutex::new(MarkState {
-                // One that cannot be read is none.
+                // A mark that cannot be read counts as none.
                 copy: serde_json::from_slice(&text).ok(),
                 reported: i64::MIN,
                 has_left: false,
@@ -96,7 +97,7 @@ impl CopyMark {
         Ok(())
     }
 
-    /// Removes the mark of an earlier process: the database may be another one, or know less.
+    /// Removes the mark of an earlier process: the database may be a different one, or an older state of it.
     pub(crate) fn give_up(&self) -> io::Result<()> {
         let mut known = self.known.lock();
         self.remove_file()?;
@@ -104,8 +105,8 @@ impl CopyMark {
         Ok(())
     }
 
-    /// Notes that this node is about to say that it has taken over all changes up to a number. `timeline` is that of the server: a
-    /// copy of another one may have what this one does not know, as one may where the numbers go back.
+    /// Notes that this node is about to report all changes up to a number as applied. `timeline` is that of the server: a copy
+    /// from another timeline may have changes that this server lacks, as may a copy if the numbers go back.
     pub(crate) fn report(&self, number: i64, timeline: Option<&str>) -> io::Result<()> {
         let mut known = self.known.lock();
         let is_back = number >= 0 && number < known.reported;
@@ -120,7 +121,7 @@ impl CopyMark {
         Ok(())
     }
 
-    /// Removes the mark, before this process takes itself off the nodes. Returns what it was.
+    /// Removes the mark before this process leaves the list of nodes. Returns the removed mark.
     pub(crate) fn leave(&self) -> io::Result<Option<MarkedCopy>> {
         let mut known = self.known.lock();
         known.has_left = true;

@@ -1,5 +1,5 @@
-//! Runs statements on either engine. The text of a statement is the same for both: parameters are `$1`, `$2`, and the words
-//! are those that both know. A row comes back by the names of its columns.
+//! Runs statements on either engine. The text of a statement is the same for both: parameters are `$1`, `$2`, and only
+//! syntax common to both is used. Rows are read by the names of their columns.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -161,7 +161,7 @@ pub(crate) fn sql<'q>(text: &'static str) -> StateQuery<'q> {
     }
 }
 
-/// The same for a text that is made of names of this program's own.
+/// The same for a text built only from this program's own names.
 pub(crate) fn sql_made<'q>(text: String) -> StateQuery<'q> {
     StateQuery {
         text: AssertSqlSafe(text).into_sql_str(),
@@ -191,7 +191,7 @@ macro_rules! fetch {
             )
             .$fetch(&mut *file.acquire().await?)
             .await?),
-            // What only the server can say is not known.
+            // What only the server can report is unknown.
             QueryTarget::Copy(file) => {
                 bound!(sqlx::query_as::<Sqlite, R>($query.text), $query.values)
                     .$fetch(&mut *file.acquire().await?)
@@ -239,8 +239,8 @@ impl<'q> StateQuery<'q> {
         }
     }
 
-    /// Runs a statement that changes rows, and returns how many it changed. Without a transaction of the caller's it is one
-    /// of its own.
+    /// Runs a statement that changes rows, and returns how many it changed. Without a transaction of the caller, it runs in
+    /// its own.
     pub(crate) async fn execute<'t>(
         self,
         target: impl Into<QueryTarget<'t>>,

@@ -1,7 +1,8 @@
 //! The connections to a state in one file.
 //!
-//! The pool of sqlx takes a connection back by a task of its own, some time after the statement has ended, and opens another
-//! one for a statement that finds none. A start would open as many as there may be, each for a thread and a millisecond.
+//! The pool of sqlx takes a connection back in a separate task, some time after the statement has ended, and opens another
+//! one for a statement that finds none free. A start would open the maximum number, each at the cost of a thread and a
+//! millisecond.
 //!
 //! Here a connection is free as soon as it is dropped, and another one is opened where a statement waits for longer. SQLite
 //! runs the statements of a connection one after another, so that one whose caller has gone ends before the next begins.

@@ -1,5 +1,5 @@
-//! The files in which earlier versions stored rows that are in the database now. They are taken over in one transaction, and
-//! removed after it: a process that is stopped between the two finds them again, and takes them over again.
+//! The files in which earlier versions stored rows that are in the database now. They are imported in one transaction, and
+//! removed after it: a process that is stopped between the two finds them at the next start, and imports them again.
 
 use std::{
     collections::BTreeMap,
@@ -29,7 +29,7 @@ const BUILDS: &str = "builds";
 /// What follows the name of a build in the name of its signature.
 const SIGNATURE: &str = ".minisig";
 
-/// Everything of a state folder that is to be taken over.
+/// Everything in a state folder that is to be imported.
 pub(crate) struct LegacyFiles {
     pub(crate) secrets: Vec<LegacySecret>,
     pub(crate) shapes: Vec<LegacyShape>,
@@ -81,7 +81,7 @@ impl LegacyFiles {
         }))
     }
 
-    /// Removes the files that were taken over. A file that cannot be removed is harmless, and tried again at the next start.
+    /// Removes the imported files. A file that cannot be removed is harmless, and removed at a later start.
     pub(crate) fn remove(self) {
         for secret in self.secrets {
             remove_file(&secret.path);
@@ -102,7 +102,7 @@ impl LegacyFiles {
 }
 
 impl LegacySecret {
-    /// Warns of a file whose place another key has taken: it stays where it is.
+    /// Warns of a file whose place another key has taken: it is not removed.
     pub(crate) fn warn_unused(&self) {
         tracing::warn!(
             path = %self.path.display(),
@@ -131,7 +131,7 @@ fn read_secret(purpose: SecretPurpose, path: PathBuf) -> Result<Option<LegacySec
 }
 
 impl LegacyBuild {
-    /// Makes the content and its signature the file `to` as well; the old ones stay until they are removed.
+    /// Links the content and its signature to the file `to` as well; the old files remain until they are removed.
     pub(crate) fn link(&self, to: &Path) -> Result<(), StateError> {
         let pairs = [
             (signature(&self.path), signature(to)),
@@ -263,7 +263,7 @@ fn entries(folder: &Path) -> Result<Vec<PathBuf>, StateError> {
         .map_err(|error| unusable(folder, error))
 }
 
-/// Returns `None` where there is no such file or folder.
+/// Returns `None` if there is no such file or folder.
 fn found<T>(read: std::io::Result<T>, path: &Path) -> Result<Option<T>, StateError> {
     match read {
         Ok(read) => Ok(Some(read)),
@@ -290,7 +290,7 @@ fn remove_file(path: &Path) {
 /// Removes the folders in `folder`, and itself, that hold nothing any more.
 fn remove_empty(folder: &Path) {
     for inner in entries(folder).unwrap_or_default() {
-        let _ = fs::remove_dir(inner); // one that holds something stays
+        let _ = fs::remove_dir(inner); // one that is not empty is kept
     }
     let _ = fs::remove_dir(folder);
 }

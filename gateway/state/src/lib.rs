@@ -3,11 +3,11 @@
 //! PostgreSQL database that those of several machines do.
 //!
 //! Rows in, rows out: the meaning of an artifact, a report or an access list is left to others. A change that depends on a
-//! read checks that nothing moved meanwhile ([`StateError::Moved`]). Each change has a number, and one feed of these numbers
-//! ([`GatewayState::changes`]) says when to look again.
+//! read checks that nothing has changed in the meantime ([`StateError::Moved`]). Each change has a number, and one feed of
+//! these numbers ([`GatewayState::changes`]) signals when to look again.
 //!
-//! The interface names no engine. What the state is asked is in `state`, with one text for each statement, and `engine` runs it;
-//! what only one engine has (how it is opened, its tables, how it says that something changed) is in `sqlite` and
+//! The interface names no engine. The queries of the state are in `state`, with one text for each statement, and `engine` runs
+//! them; what is specific to one engine (how it is opened, its tables, how it notifies of changes) is in `sqlite` and
 //! `postgresql`, and the server of the latter is in `server`.
 
 mod columns;
@@ -59,7 +59,7 @@ pub enum StateError {
     Connect {
         address: String,
         why: String,
-        /// The server was not there; nothing is wrong with what it was asked.
+        /// The server could not be reached; nothing is wrong with the request.
         is_away: bool,
     },
     /// The server with the state does not answer.

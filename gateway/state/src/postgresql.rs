@@ -14,8 +14,8 @@ use crate::{
     state::GatewayState,
 };
 
-/// A migration has the number of the one in SQLite with the same effect, if there is one: buckets that nodes share, and which rights
-/// have ended, are here alone.
+/// A migration has the number of the one in SQLite with the same effect, if there is one: buckets that nodes share, and which
+/// rights have ended, exist only here.
 const MIGRATIONS: [(i64, &str, &str); 10] = [
     (
         15,

@@ -84,7 +84,7 @@ pub struct VersionHead {
 pub struct DraftHead {
     pub id: String,
     pub contract: String,
-    /// The live version it was compared with; null where there was none.
+    /// The live version it was compared with; null if there was none.
     pub base: Option<String>,
     /// The version it would become; null where the contract would be retired.
     pub version: Option<String>,
@@ -197,7 +197,7 @@ pub struct AdminRow {
     pub secret_hash: Vec<u8>,
     pub name: String,
     pub role: Role,
-    /// Whether it decides about plans of writes beside what its role may.
+    /// Whether it decides about plans of writes in addition to what its role allows.
     pub approves: bool,
     pub created_ms: i64,
     pub created_by: String,
@@ -205,7 +205,7 @@ pub struct AdminRow {
 }
 
 impl AdminRow {
-    /// Returns the role of the key, with the right to approve that it may have beside it.
+    /// Returns the role of the key, joined with its right to approve if it has that.
     pub fn roles(&self) -> JoinedRoles {
         JoinedRoles {
             role: self.role,
@@ -398,7 +398,7 @@ pub struct NewNode {
     pub stale_ms: i64,
 }
 
-/// A node as the database knows it. Times are the database's.
+/// A node as recorded in the database. Times are the database's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeRow {
     pub id: String,
@@ -410,9 +410,9 @@ pub struct NodeRow {
     /// The end of its lease.
     pub lease_ms: i64,
     pub stale_ms: i64,
-    /// The number of the last change that it has taken over.
+    /// The number of the last change that it has applied.
     pub seen: i64,
-    /// The last upload of a plugin that it has taken over.
+    /// The last upload of a plugin that it has applied.
     pub builds: i64,
     /// The time of this answer.
     pub now_ms: i64,
@@ -442,7 +442,7 @@ impl NodeRow {
     }
 }
 
-/// A version that is served beside the live one.
+/// A version that is served in addition to the live one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeptRow {
     pub contract: String,

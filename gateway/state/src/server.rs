@@ -56,7 +56,7 @@ fn pool_options(timeline: &Arc<ServerTimeline>) -> PgPoolOptions {
         })
 }
 
-/// Finds the server that can be written to. Where there is none, the error is that of the first one.
+/// Finds the server that can be written to. If there is none, the error is that of the first server.
 pub(crate) async fn find_primary(address: &ServerAddress) -> Result<PgConnectOptions, StateError> {
     let mut first = None;
     for server in address.servers() {

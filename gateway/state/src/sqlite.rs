@@ -29,8 +29,8 @@ const ALONE: Duration = Duration::from_secs(1);
 const BUSY: Duration = Duration::from_secs(10);
 
 impl GatewayState {
-    /// Opens or makes the file, readable by its owner alone, and brings it to this version's tables. What an earlier
-    /// version kept in files beside it is taken over.
+    /// Opens or creates the file, readable only by its owner, and migrates it to this version's tables. What an
+    /// earlier version kept in files next to it is imported.
     pub async fn open(folder: &Path) -> Result<Self, StateError> {
         let path = folder.join(FILE);
         let failed = |error: Box<dyn std::error::Error + Send + Sync>| StateError::Open {
@@ -94,8 +94,8 @@ impl GatewayState {
         Ok(Self::new(StateEngine::Sqlite(file), folder))
     }
 
-    /// Opens a state that is there for this process alone: it is refused while a gateway has it open, and no other
-    /// process can open it meanwhile.
+    /// Opens an existing state exclusively for this process: this is refused while a gateway has it open, and no
+    /// other process can open it in the meantime.
     pub async fn open_alone(folder: &Path) -> Result<Self, StateError> {
         drop(Self::open_to_read(folder).await?);
         let path = folder.join(FILE);

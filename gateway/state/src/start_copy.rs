@@ -21,11 +21,11 @@ use crate::{
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 /// The time after which it is noted again that the copy lacks nothing.
 const MARK_INTERVAL: Duration = Duration::from_secs(5);
-/// A copy is made again after so many times the time that the last one took: it may be large.
+/// A copy is made again after this many times the duration of the last one, since it may be large.
 const PAUSE_TIMES: u32 = 4;
 /// The copy is known to be whole while the last look is as young as this.
 const LOOKED_MAX: Duration = Duration::from_secs(5);
-/// The copy that is marked is in one of them, and the next one is made in the other.
+/// The marked copy is in one of these, and the next one is made in the other.
 const FOLDERS: [&str; 2] = ["copy-0", "copy-1"];
 
 impl GatewayState {
@@ -82,7 +82,7 @@ impl GatewayState {
         state.timeline = timeline;
         state.mark = Some(mark);
         state.set_looked(copy.number, known);
-        // The server that is reached may be another one, which does not know that they were revoked.
+        // The server that was reached may be a different one, where they are not revoked.
         let Ok(revoked) = state.revoked_lately().await else {
             return Err(away);
         };
@@ -90,8 +90,7 @@ impl GatewayState {
         Ok(state)
     }
 
-    /// Ends the keys again that a copy knows to be revoked, if it is of another server than this one or has a change that this one
-    /// lacks.
+    /// Ends the keys again that are revoked in a copy, if it comes from another server or has a change that this one lacks.
     async fn end_known_by(&self, copy: &MarkedCopy) -> Result<(), StateError> {
         let StateEngine::Postgresql(server) = &self.engine else {
             return Ok(());
@@ -126,7 +125,7 @@ impl GatewayState {
         Some(copy.nodes)
     }
 
-    /// Keeps the copy of this machine, until the task ends. Without a mark there is none.
+    /// Maintains the copy of this machine until the task ends. Without a mark there is no copy.
     pub async fn keep_copy(&self) {
         let Some(mark) = &self.mark else {
             return;
@@ -200,7 +199,7 @@ impl GatewayState {
     }
 }
 
-/// Opens the mark of this machine's copy. Where nothing may be served from memory, there is no copy either.
+/// Opens the mark of this machine's copy. If nothing may be served from memory, there is no copy either.
 fn open_mark(folder: &Path, stale_max: Duration) -> Option<CopyMark> {
     if stale_max.is_zero() {
         return None;

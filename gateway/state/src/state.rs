@@ -1,4 +1,4 @@
-//! The state: what it is asked and what changes it, on either engine.
+//! The state: its queries and its changes, on either engine.
 
 mod accounts;
 mod agent_calls;
@@ -77,7 +77,7 @@ impl GatewayState {
         self.generation().await.is_ok()
     }
 
-    /// Takes the lock of writers at once, so that what is read inside stays true until the end.
+    /// Takes the lock of writers immediately, so that what is read inside remains true until the end.
     pub(crate) async fn change(&self) -> Result<StateChange, StateError> {
         self.engine.begin().await
     }

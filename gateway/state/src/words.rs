@@ -176,17 +176,17 @@ pub enum BuildKind {
 
 words!(BuildKind { Component = "wasm", Library = "so" });
 
-/// What an admin may do who has several roles: all that each of them may.
+/// What an admin with several roles may do: everything that any of the roles allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JoinedRoles {
-    /// The highest of them.
+    /// The highest of the roles.
     pub role: Role,
-    /// Whether it decides about plans of writes beside that.
+    /// Whether it also decides about plans of writes.
     pub approves: bool,
 }
 
 impl JoinedRoles {
-    /// Joins roles; `None` where there are none.
+    /// Joins roles; `None` if there are none.
     pub fn join(roles: impl IntoIterator<Item = Role>) -> Option<Self> {
         let (mut highest, mut approves) = (None, false);
         for role in roles {

@@ -14,7 +14,7 @@ use super::{ChainName, ChainView, FolderSurvey, lock_ended};
 /// Repairs that one record states; the rest waits for the next process.
 const REPAIRED_MAX: usize = 256;
 
-/// Bytes after the last complete line were moved to a file beside the segment, ending in `.torn`.
+/// Bytes after the last complete line were moved to a file next to the segment, ending in `.torn`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct TailRepair {
     pub(crate) chain: ChainName,
@@ -22,7 +22,7 @@ pub(crate) struct TailRepair {
     pub(crate) torn_bytes: u64,
 }
 
-/// Repairs the ended chains. One that cannot be repaired is logged and left: it is no reason not to start.
+/// Repairs the ended chains. One that cannot be repaired is logged and left as it is: it does not prevent the start.
 pub(crate) fn repair(survey: &FolderSurvey) -> Vec<TailRepair> {
     let mut repaired = Vec::new();
     let torn =
@@ -41,7 +41,8 @@ pub(crate) fn repair(survey: &FolderSurvey) -> Vec<TailRepair> {
     repaired
 }
 
-/// Repairs the torn segments of a chain. It may be any of them, since the last one may be empty, made and not begun.
+/// Repairs the torn segments of a chain. Any segment may be torn, not only the last one, which may have been created
+/// but not begun.
 fn repair_chain(chain: &ChainView) -> io::Result<Vec<TailRepair>> {
     let Some(_lock) = lock_ended(&chain.path)? else {
         return Ok(Vec::new());

@@ -187,7 +187,7 @@ impl RemovalTarget {
     }
 }
 
-/// Returns the segments that are too old, or the oldest of those that are too many, within a chain in order.
+/// Returns the segments that are too old, and the oldest ones while there are too many, within a chain in order.
 fn due<'a>(
     survey: &'a FolderSurvey,
     own: Option<&ChainName>,
@@ -288,7 +288,7 @@ fn removable<'a>(
 }
 
 /// Returns the new statements, and those that go with the segments that hold them although a remaining record still
-/// needs them. Beside them it returns the youngest chain whose statement goes for good.
+/// needs them. It also returns the youngest chain whose statement is removed for good.
 fn statements(
     survey: &FolderSurvey,
     last_of: &BTreeMap<&ChainName, (&ChainView, RemovalStatement)>,

@@ -1,4 +1,4 @@
-//! Selects the records that are wanted.
+//! Selects records by their members and time.
 
 use jiff::{SignedDuration, Timestamp, civil::Date, tz::TimeZone};
 
@@ -107,7 +107,7 @@ impl AuditFilter {
     }
 }
 
-/// The error for a text that is no time.
+/// The error for a text that is not a time.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a time is like 2026-08-22T10:15:30Z, 2026-08-22 (in UTC), or 90s, 15m, 2h, 7d ago")]
 pub struct NotATime;

@@ -1,4 +1,4 @@
-//! Follows appended records from a moment on, in all chains, including those that begin later.
+//! Follows records appended after a given moment, in all chains, including those that begin later.
 
 use std::{
     collections::BTreeMap,

@@ -14,7 +14,7 @@ pub struct RecordPlace {
     pub seq: u64,
 }
 
-/// The error for a text that is no place of a record.
+/// The error for a text that is not the place of a record.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a place is the `time` and the receipt of a record, with a comma between them")]
 pub struct NotAPlace;

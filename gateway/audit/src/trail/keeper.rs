@@ -1,4 +1,4 @@
-//! The thread beside a trail: syncs, begins segments and removes old ones, so that no append waits for that.
+//! The background thread of a trail: syncs, begins segments and removes old ones, so that no append waits for that.
 
 use std::{
     io,

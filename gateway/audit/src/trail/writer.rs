@@ -16,7 +16,7 @@ use crate::{
     line::{self, ChainLine, RecordClock},
 };
 
-/// Lines that wait for their write are not more in memory, but for the last of them.
+/// Lines that wait for their write take at most this much memory, except for the last one.
 const WAITING_MAX_BYTES: usize = 1 << 20;
 /// The room that is kept; what unusually many or long lines took beyond it is given back.
 const ROOM_BYTES: usize = 32 << 10;
@@ -159,7 +159,7 @@ impl ChainWriter {
         }
     }
 
-    /// Writes bytes behind the last record that are no record, and takes them back.
+    /// Writes bytes that are not a record after the last record, and removes them again.
     fn try_room(&mut self) -> io::Result<()> {
         let (_, written) = write(&self.file, &[b' '; TRIED_BYTES]);
         self.take_back();
@@ -177,7 +177,7 @@ impl ChainWriter {
 
     fn write_waiting(&mut self) -> io::Result<()> {
         let (bytes, written) = write(&self.file, &self.waiting);
-        // Of the bytes that went in, whole lines stay: those records are written.
+        // Whole lines among the written bytes are kept: those records are written.
         let whole = self.waiting[..bytes]
             .iter()
             .rposition(|byte| *byte == b'\n')
@@ -250,8 +250,8 @@ impl ChainWriter {
         self.chain.join(folder::segment_name(segment))
     }
 
-    /// Takes the file of a segment that is not begun, which a failed switch made and could not remove. A file with a
-    /// whole line in it is left alone.
+    /// Takes the file of a segment that is not begun, which a failed switch made and could not remove. A file that
+    /// contains a whole line is left alone.
     pub(super) fn take_left(&mut self, segment: u32) -> io::Result<File> {
         let path = self.path(segment);
         if segment <= self.segment || folder::repair::complete_bytes(&path)? > 0 {
@@ -297,7 +297,7 @@ impl ChainWriter {
     /// Checks that the file is where readers look for it. If it is not, writing into it records nothing, and fails from
     /// now on.
     pub(super) fn check_place(&mut self) {
-        // Nothing waits where there is no place for it.
+        // Lines do not wait if there is no room for them.
         self.flush();
         let path = self.chain.join(folder::segment_name(self.segment));
         let here = |file: &File| {
@@ -455,8 +455,8 @@ impl ChainWriter {
     }
 }
 
-/// Makes one write and returns how many bytes went in. A full disk gives a short write first, and the rest then tells
-/// why.
+/// Makes one write and returns how many bytes went in. A full disk gives a short write first, and writing the rest
+/// then reports why.
 fn write(mut file: &File, bytes: &[u8]) -> (usize, io::Result<()>) {
     let mut written = 0;
     while written < bytes.len() {

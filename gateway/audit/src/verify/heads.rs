@@ -1,4 +1,4 @@
-//! The heads of all chains, as they lie beside collected ones.
+//! The heads of all chains, as stored next to collected chains.
 
 use std::{
     fs::File,
@@ -28,7 +28,7 @@ pub struct ChainHead {
     pub hash: RecordHash,
 }
 
-/// The heads of all chains that the state of a fleet knows. A folder with this file has the chains of all machines.
+/// The heads of all chains recorded in the state of a fleet. A folder with this file has the chains of all machines.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct CollectedHeads {
     pub heads: Vec<ChainHead>,

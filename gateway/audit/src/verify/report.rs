@@ -31,7 +31,7 @@ pub struct TrailReport {
     pub open_ends: Vec<OpenEnd>,
 }
 
-/// The end of a chain that nothing else knows: its records could be cut, and further ones could have been.
+/// The end of a chain that is recorded nowhere else: its records could be cut off unnoticed, and later ones may have been.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct OpenEnd {
     #[schema(value_type = String)]

@@ -32,7 +32,7 @@ pub(super) struct ChainWalk<'a> {
     demands: Vec<MissingRecord>,
     /// The sound record with the highest number.
     last: Option<(u64, RecordHash)>,
-    /// Lines since then that are no sound records.
+    /// Lines since then that are not sound records.
     damaged: u64,
     gaps: Vec<SequenceGap>,
     /// The record that others saw as the last one, when its process had ended.
@@ -136,8 +136,8 @@ impl<'a> ChainWalk<'a> {
         Ok(())
     }
 
-    /// Returns `true` for a segment of another chain, or another segment of this one: it tells nothing about the
-    /// records that belong here.
+    /// Returns `true` for a segment of another chain, or another segment of this one: it is no evidence about
+    /// the records that belong here.
     fn is_foreign(&mut self, number: u32, line: &[u8]) -> bool {
         let Some(first) = FirstRecord::parse(line) else {
             return false;
@@ -213,7 +213,7 @@ impl<'a> ChainWalk<'a> {
         self.damaged = 0;
     }
 
-    /// Checks the first record: it is number 1, or a record states the removal of those before it.
+    /// Checks the first record: it is number 1, or a record states the removal of the records before it.
     fn first_record(&mut self, line: &ChainLine<'_>) {
         let before = line.seq.saturating_sub(1);
         let damaged = std::mem::take(&mut self.damaged);
@@ -350,7 +350,7 @@ impl<'a> ChainWalk<'a> {
             self.report.find(TrailProblem::Inserted, self.chain, detail);
         }
         let mut reported = BTreeSet::new();
-        // The furthest record that each knows is reported.
+        // The furthest record that each source names is reported.
         let expected = std::mem::take(&mut self.expected).into_values().rev();
         for expected in expected.flatten() {
             let (by, seq) = (&expected.by, expected.seq);

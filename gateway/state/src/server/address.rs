@@ -1,4 +1,4 @@
-//! The address of the database: a URL as libpq knows it.
+//! The address of the database: a URL as libpq accepts it.
 
 use std::{fmt, str::FromStr as _};
 
@@ -7,7 +7,7 @@ use sqlx::{
     postgres::{PgConnectOptions, PgSslMode},
 };
 
-/// Parameters that a URL may have beside the host, the user, the password and the database.
+/// Parameters that a URL may have in addition to the host, the user, the password and the database.
 const PARAMETERS: [&str; 13] = [
     "sslmode",
     "sslrootcert",
@@ -23,7 +23,7 @@ const PARAMETERS: [&str; 13] = [
     "dbname",
     TARGET,
 ];
-/// The parameter of libpq that says which server of several is meant. Here it is the primary, whatever is left out.
+/// The parameter of libpq that selects one of several servers. Here it is always the primary, even if the parameter is left out.
 const TARGET: &str = "target_session_attrs";
 /// Servers that one URL names.
 const HOSTS_MAX: usize = 8;
@@ -133,7 +133,7 @@ fn without_target(url: &str) -> String {
 fn server(url: &str, named_ca: bool, named_program: bool) -> Result<PgConnectOptions, String> {
     let mut options =
         PgConnectOptions::from_str(url).map_err(|_| "`url` is not a PostgreSQL URL".to_owned())?;
-    // As in libpq, to name the authorities is to want them to be asked.
+    // As in libpq, naming the authorities means that the certificate is checked against them.
     if named_ca && matches!(options.get_ssl_mode(), PgSslMode::Require) {
         options = options.ssl_mode(PgSslMode::VerifyCa);
     }

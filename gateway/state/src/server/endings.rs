@@ -15,20 +15,20 @@ use crate::StateError;
 
 /// The rows that are read at once.
 const PAGE: i64 = 4096;
-/// The rights that end again in one transaction. Each of them moves the numbers of changes, whose rows have a version more each
-/// time until the transaction ends.
+/// The rights that end again in one transaction. Each of them increments the numbers of changes, whose rows then have one more
+/// version until the transaction ends.
 const BATCH_MAX: usize = 500;
 /// The ids that one line of the log names.
 const LOGGED_MAX: usize = 20;
-/// The time for which a process knows an end: far above the time by which a standby is behind.
+/// The time for which a process remembers an end: far longer than a standby lags behind.
 pub(crate) const KNOWN_MS: i64 = 24 * 3600 * 1000;
-/// The time for which the database knows the end of a right that would not have ended by itself.
+/// The time for which the database keeps the end of a right that would not have expired on its own.
 const KEPT_MS: i64 = 30 * 24 * 3600 * 1000;
 /// The code of the error for a table that is not there.
 const TABLE_ABSENT: &str = "42P01";
 
-/// For each kind of right, the statement that ends those whose end is noted, of the ids that it is given. It returns what the log
-/// may say of them: of a link there is the hash of a secret alone.
+/// For each kind of right, the statement that ends those of the given ids whose end is noted. It returns what may be logged about
+/// them: a link has only the hash of a secret.
 const END_AGAIN: [(&str, &str); 6] = [
     (
         "key",
@@ -129,7 +129,7 @@ struct RightEnding {
 /// The notes of the database, compared with those that were read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NoteCheck {
-    /// There are no others, or there is no table of them.
+    /// There are no other notes, or no table of them.
     Same,
     /// There are others, up to a number.
     New(i64),
@@ -153,8 +153,8 @@ struct EndingColumns {
 }
 
 impl EndedRights {
-    /// Compares the notes of the database with those that were read. Their number alone says too little: what ends again in a
-    /// database that took over moves it too.
+    /// Compares the notes of the database with those that were read. Their number alone is not enough: rights that end again
+    /// in a database after a fail-over change it too.
     pub(crate) async fn compare(&self, pool: &PgPool) -> Result<NoteCheck, StateError> {
         let (number, last, is_ending_again) = {
             let seen = self.0.lock();
@@ -192,7 +192,7 @@ impl EndedRights {
         })
     }
 
-    /// Reads the endings that were noted since the last time. All of those up to `count` are there.
+    /// Reads the endings that were noted since the last time. All endings up to `count` exist.
     pub(crate) async fn take_over(&self, pool: &PgPool, count: i64) -> Result<(), StateError> {
         let query = "SELECT kind, id, status, at_ms, until_ms, change FROM endings \
                      WHERE change > $1 AND at_ms > $2 ORDER BY change LIMIT $3";
@@ -215,7 +215,7 @@ impl EndedRights {
         }
     }
 
-    /// Adds keys that a copy of the database knows to be revoked: kind, id, and the time.
+    /// Adds keys that are revoked in a copy of the database: kind, id, and the time.
     pub(crate) fn add_revoked(&self, keys: Vec<(String, String, i64)>) {
         let revoked = keys.into_iter().map(|(kind, id, at_ms)| {
             let ending = RightEnding {
@@ -237,8 +237,8 @@ impl EndedRights {
         .await
     }
 
-    /// Does the same by a connection that nothing else is asked on yet. Where it is cut off, what has ended by then stays so, and
-    /// the next time goes on from there.
+    /// Does the same on a connection that is not used for anything else yet. If it is cut off, the rights that have ended by then
+    /// remain so, and the next run continues from there.
     pub(super) async fn end_again(
         &self,
         connection: &mut PgConnection,
@@ -290,7 +290,7 @@ async fn find_missing(
     Ok(places.into_iter().filter_map(ending).collect())
 }
 
-/// Notes endings of one kind, and ends the rights, in one transaction. Returns the ids of those that were there.
+/// Notes endings of one kind, and ends the rights, in one transaction. Returns the ids of the rights that existed.
 async fn end_batch(
     connection: &mut PgConnection,
     kind: &str,
@@ -319,7 +319,7 @@ async fn end_batch(
         .bind(number)
         .execute(&mut *change)
         .await?;
-    // A kind of a later version is noted for the nodes that know it.
+    // A kind from a later version is noted for the nodes that support it.
     let end = END_AGAIN.iter().find(|(known, _)| *known == kind);
     let ended = match end {
         Some((_, end)) => {

@@ -57,7 +57,7 @@ pub(crate) fn explain_version(address: &ServerAddress, version: i64, known: i64)
     }
 }
 
-/// Tells a server that does not answer from a statement that it refuses.
+/// Distinguishes a server that does not answer from one that refuses a statement.
 pub(crate) fn explain_statement(error: sqlx::Error) -> StateError {
     match is_away(&error) {
         true => StateError::Unreachable(message(&error)),
@@ -67,7 +67,7 @@ pub(crate) fn explain_statement(error: sqlx::Error) -> StateError {
 
 fn is_away(error: &sqlx::Error) -> bool {
     match code(error).as_deref() {
-        // It starts, stops or has no connection left; another node has the lock of writers; it is no primary any more.
+        // It starts, stops or has no connection left; another node has the lock of writers; it is no longer the primary.
         Some(code) => {
             code.starts_with("57P")
                 || code.starts_with("08")

@@ -1,4 +1,4 @@
-//! Says when to look at the number of the last change: at each notification, and once a second whether there was one or not.
+//! Signals when to look at the number of the last change: at each notification, and once a second regardless.
 
 use std::{sync::Arc, time::Duration};
 
@@ -70,8 +70,8 @@ impl ServerPace {
         std::future::pending().await
     }
 
-    /// Listens on another connection from the next look on: one that is cut in silence is never heard to end. Of several
-    /// servers, another one may be the primary by now.
+    /// Listens on another connection from the next look on: the end of a connection that is cut silently is never
+    /// noticed. If there are several servers, another one may be the primary by now.
     pub(crate) async fn recover(&mut self) {
         self.listener = None;
         if let Some(address) = &self.address

@@ -13,7 +13,7 @@ use super::{endings::EndedRights, failure::code};
 const STANDBY: &str = "it is a standby: promote it, or name the primary too in `[state] url`";
 const READ: &str = "SELECT CASE WHEN pg_is_in_recovery() THEN '' \
                     ELSE substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) END";
-/// The codes where a server offers nothing to read it: the role may not, there is no such function, or it is not supported.
+/// The codes of a server that does not let it be read: the role may not, there is no such function, or it is not supported.
 const NOT_OFFERED: [&str; 3] = ["42501", "42883", "0A000"];
 
 #[derive(Debug, Default)]
@@ -59,7 +59,7 @@ impl ServerTimeline {
         Ok(())
     }
 
-    /// Returns the timeline of a primary; `None` where a server that is offered as a service does not say it.
+    /// Returns the timeline of a primary; `None` if a managed server does not report it.
     pub(super) async fn read(connection: &mut PgConnection) -> Result<Option<String>, sqlx::Error> {
         let read = sqlx::query_scalar::<_, String>(READ);
         match read.fetch_one(connection).await {
@@ -74,7 +74,7 @@ impl ServerTimeline {
         }
     }
 
-    /// Notes that the database may know less than this process has seen.
+    /// Notes that the database may lack changes that this process has seen.
     pub(crate) fn note_move(&self) {
         self.moves.fetch_add(1, Relaxed);
     }

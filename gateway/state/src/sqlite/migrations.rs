@@ -1,4 +1,4 @@
-//! The changes that made the tables what they are, in order. A released one is never edited: SQLite keeps its checksum.
+//! The changes that led to the current tables, in order. A released one is never edited: SQLite keeps its checksum.
 
 use sqlx::SqlStr;
 use sqlx::migrate::{Migration, MigrationType, Migrator};

@@ -1,4 +1,4 @@
-//! Takes over what earlier versions kept in files beside the database.
+//! Imports what earlier versions kept in files next to the database.
 
 use std::path::Path;
 

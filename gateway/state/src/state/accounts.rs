@@ -252,7 +252,7 @@ async fn add_link(
     link: &ConnectRow,
     now_ms: i64,
 ) -> Result<(), StateError> {
-    // One that makes room expires: no right has ended that is to stay so.
+    // A link that makes room expires: this does not end a right for good.
     let beyond = "UPDATE connect_links SET expires_ms = 0 WHERE upstream = $1 AND owner = $2 AND kind = $3 AND hash NOT IN \
         (SELECT hash FROM connect_links WHERE upstream = $1 AND owner = $2 AND kind = $3 \
         ORDER BY expires_ms DESC LIMIT $4)";

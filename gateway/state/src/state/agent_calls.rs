@@ -24,7 +24,7 @@ impl GatewayState {
     ) -> Result<Vec<AgentTotalsRow>, StateError> {
         let mut change = self.engine.begin_counts().await?;
         let mut totals = Vec::with_capacity(rows.len());
-        // In one order everywhere: two nodes that wait for each other's rows would wait for ever.
+        // Always in the same order: otherwise two nodes could deadlock on each other's rows.
         let mut rows: Vec<&AgentCallsRow> = rows.iter().collect();
         rows.sort_by_key(|row| (&row.tenant, &row.agent, row.day));
         for row in rows {

@@ -13,7 +13,7 @@ from_row!(AuditHeadRow {
 });
 
 impl GatewayState {
-    /// Writes the head of a chain. One that is further already stays.
+    /// Writes the head of a chain, unless the stored one is further along already.
     pub async fn write_audit_head(&self, head: &AuditHeadRow) -> Result<(), StateError> {
         let write = "INSERT INTO audit_heads (chain, node, segment, seq, hash, written_ms) VALUES ($1, $2, $3, $4, $5, $6) \
                      ON CONFLICT (chain) DO UPDATE SET segment = excluded.segment, seq = excluded.seq, hash = excluded.hash, \

@@ -1,5 +1,5 @@
 //! Builds of plugins: which were accepted, and those that are kept to be run again. The content of a kept build is a file
-//! beside the database, named by its digest; where several machines share the state, it is in the database too.
+//! next to the database, named by its digest; where several machines share the state, it is in the database too.
 
 use std::{
     fs, io,
@@ -13,7 +13,7 @@ use crate::{
     engine::{StateChange, StateEngine, sql},
 };
 
-/// Accepted builds of one plugin that are remembered. Going back to one of them needs no one's consent.
+/// Accepted builds of one plugin that are remembered. Going back to one of them needs no consent.
 const ACCEPTED_MAX: u32 = 32;
 /// Kept builds of one plugin; the least recently used one is dropped.
 const KEPT_MAX: u32 = 8;
@@ -51,7 +51,7 @@ impl GatewayState {
         sql(query).bind(plugin).fetch_all(&self.engine).await
     }
 
-    /// Returns the number of the last change of accepted builds: another number says that something was accepted.
+    /// Returns the number of the last change of accepted builds: a different number means that something was accepted.
     pub async fn last_acceptance(&self) -> Result<i64, StateError> {
         let query = "SELECT coalesce(max(change), 0) FROM accepted_builds";
         sql(query).fetch_value(&self.engine).await
@@ -214,7 +214,7 @@ impl GatewayState {
         Ok(path)
     }
 
-    /// Returns the file with the content of a build. Its signature is beside it, if it has one.
+    /// Returns the file with the content of a build. Its signature is next to it, if it has one.
     pub fn content(&self, digest: &str, kind: BuildKind) -> PathBuf {
         let folder = self.folder.join(CONTENT);
         folder.join(format!("{digest}.{kind}"))

@@ -108,8 +108,8 @@ impl GatewayState {
         Ok(())
     }
 
-    /// Forgets a write that was begun with this lease and that changed nothing: the next one with its key runs. Another one that was
-    /// begun since stays.
+    /// Forgets a write that was begun with this lease and that changed nothing: the next one with its key runs. A write that was
+    /// begun since is kept.
     pub async fn forget_call(&self, key: &CallKey, lease_ms: i64) -> Result<(), StateError> {
         let forget = "DELETE FROM call_replies WHERE caller = $1 AND tool = $2 AND key = $3 AND status = $4 AND lease_ms = $5";
         sql(forget)

@@ -1,5 +1,5 @@
-//! The numbered feed of changes: what any process changes, and the others must take over, has a number, and a process waits
-//! for the next one in one place.
+//! The numbered feed of changes: every change that other processes must apply has a number, and a process waits for the
+//! next one in one place.
 
 use std::{sync::Arc, time::Duration};
 
@@ -30,7 +30,7 @@ const UNKNOWN: i64 = i64::MIN;
 /// The numbers of the last changes that this process has seen.
 pub(crate) struct ChangeFeed {
     all: watch::Sender<i64>,
-    /// The changes of clients' sessions, which have numbers of their own.
+    /// The changes of clients' sessions, which have separate numbers.
     sessions: watch::Sender<i64>,
     /// Wakes the look for messages and for changes of clients' sessions, where they are in a database.
     nudge: Arc<Notify>,
@@ -119,7 +119,7 @@ impl GatewayState {
         Ok(())
     }
 
-    /// Receives the messages of other nodes and of this one, until the task ends. A process that is no node receives none.
+    /// Receives the messages of other nodes and of this one, until the task ends. A process that is not a node receives none.
     pub async fn follow_messages(&self, heard: impl Fn(MessageRow)) {
         let Some(node) = self.node_id() else {
             return;
@@ -148,7 +148,7 @@ impl GatewayState {
         let numbers = "SELECT (SELECT n FROM session_changes), (SELECT n FROM message_numbers)";
         let (sessions, last): (i64, i64) = sql(numbers).fetch_one(&self.engine).await?;
         move_to(&self.changes.sessions, sessions, false);
-        // Messages from before this process listened are not for it. After a fail-over the database may know less.
+        // Messages from before this process listened are not for it. After a fail-over the database may be behind.
         let after = seen.get_or_insert(last);
         if last < *after {
             *after = 0;
@@ -168,7 +168,7 @@ impl GatewayState {
 
     fn pace(&self, watcher: &FileWatcher) -> FeedPace {
         match &self.engine {
-            // A change is written to the log beside the database first.
+            // A change is first written to the log next to the database.
             StateEngine::Sqlite(_) => {
                 let path = self.path();
                 let real = std::fs::canonicalize(&path).unwrap_or_else(|_| path.clone());
@@ -187,7 +187,7 @@ fn move_to(feed: &watch::Sender<i64>, now: i64, is_other: bool) {
     feed.send_if_modified(|known| std::mem::replace(known, now) != now || is_other);
 }
 
-/// Says when to look for changes.
+/// Decides when to look for changes.
 enum FeedPace {
     File(LookPace),
     Server(ServerPace),

@@ -7,7 +7,7 @@ use crate::{
     engine::{StateChange, sql},
 };
 
-/// Sessions whose notes are kept: as many as a process knows at once. The first written go.
+/// Sessions whose notes are kept: as many as a process holds at once. The oldest are removed.
 const KEPT_MAX: u32 = 1 << 16;
 /// The number of writes after which that is looked at.
 const BOUND_INTERVAL: i64 = 64;
@@ -61,7 +61,7 @@ impl GatewayState {
     }
 
     /// Returns the notes that were written after a change and have not expired, in the order of the changes: at most `limit`,
-    /// and all that were written with the last of them.
+    /// plus all that were written together with the last one.
     pub async fn client_sessions_after(
         &self,
         change: i64,

@@ -14,7 +14,7 @@ use super::GatewayState;
 
 /// The most that the clock of a node may be off that of the database.
 pub(super) const CLOCK_OFFSET_MAX_MS: i64 = 2_000;
-/// An answer that took longer says too little about the time.
+/// An answer that took longer is too imprecise about the time.
 const ANSWER_MAX: Duration = Duration::from_secs(1);
 /// The time for which an answer counts. The monotonic clock does not advance while a machine sleeps.
 const ANSWER_KEPT_MS: i64 = 5_000;

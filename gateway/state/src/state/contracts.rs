@@ -46,8 +46,8 @@ from_row!(VersionHead {
     published_by
 });
 
-/// A change of the live versions. It has the lock of writers, so that everything read through it stays true until it ends.
-/// Dropping it undoes it.
+/// A change of the live versions. It has the lock of writers, so that everything read through it remains true until it
+/// ends. Dropping it rolls it back.
 pub struct LiveChange(pub(super) StateChange);
 
 const HEADS: &str = "SELECT * FROM contracts ORDER BY name";
@@ -193,7 +193,7 @@ impl LiveChange {
             .await
     }
 
-    /// Refuses a change that rests on what is no longer so.
+    /// Refuses a change based on a state that no longer holds.
     pub async fn check_basis(
         &mut self,
         contract: &str,
@@ -307,8 +307,8 @@ async fn set_live(
     to: Option<&str>,
     back_from: Option<&str>,
 ) -> Result<(), StateError> {
-    // Of several rollbacks in a row, the first one went back from what the file says. To retire what code defines is to go
-    // back from it too: the code says it again at each start.
+    // In a row of rollbacks, the first one went back from what the file defines. Retiring what code defines goes back from
+    // it too: the code defines it again at each start.
     let update = "UPDATE contracts SET last = COALESCE(live, last), live = $1, revision = revision + 1, \
                   rolled_back = CASE WHEN $2 IS NOT NULL AND ($1 IS NOT NULL OR origin = 'code') \
                   THEN COALESCE(rolled_back, $2) END WHERE name = $3";

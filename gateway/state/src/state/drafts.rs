@@ -1,7 +1,7 @@
 //! Drafts: changes that wait for approval, and their status.
 //!
-//! A draft has long texts, and its author may be hostile: no query here takes more of them into memory than its answer shows,
-//! and of those that were superseded only the newest are kept.
+//! A draft has long texts, and its author may be hostile: no query here loads more of them into memory than its answer shows,
+//! and only the newest superseded drafts are kept.
 
 use super::GatewayState;
 use crate::{
@@ -17,7 +17,7 @@ const SUPERSEDED_MAX: u32 = 20;
 const WAITING_MAX: i64 = 200;
 /// Drafts of one author over the admin API that are kept although they will not be published.
 const REFUSED_MAX: i64 = 1_000;
-/// The bytes of their texts, of those that wait and of the others.
+/// The bytes of their texts, for those that wait and for the others.
 const TEXT_BYTES_MAX: i64 = 64 << 20;
 
 from_row!(DraftHead {
@@ -54,9 +54,9 @@ macro_rules! select {
 }
 
 impl GatewayState {
-    /// Holds a change. A pending one of the same contract and origin is superseded, and of those that were superseded
-    /// before, the oldest are forgotten. The same one again stays as it is, and its id is answered. It is `Full` if too much of
-    /// its author waits.
+    /// Holds a change. A pending one of the same contract and origin is superseded, and the oldest of those superseded before
+    /// are deleted. An identical pending change is left as it is, and its id is returned. The result is `Full` if too many
+    /// changes of its author wait.
     pub async fn hold(&self, draft: &NewDraft<'_>) -> Result<String, StateError> {
         let mut change = self.change().await?;
         if let Some(on) = draft.on {
@@ -196,7 +196,7 @@ impl GatewayState {
         query.find_value(&self.engine).await
     }
 
-    /// Returns how many drafts of `base`, made since then, were superseded; of those that are still kept.
+    /// Returns how many drafts of `base` made since then were superseded, counting only those still kept.
     pub async fn superseded(
         &self,
         contract: &str,
@@ -315,7 +315,7 @@ async fn forget_refused(change: &mut StateChange, author: &str) -> Result<(), St
     Ok(())
 }
 
-/// Refuses a change that rests on what is no longer so.
+/// Refuses a change based on a state that no longer holds.
 pub(super) async fn check_basis(
     change: &mut StateChange,
     contract: &str,

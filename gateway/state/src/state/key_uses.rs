@@ -17,7 +17,7 @@ impl GatewayState {
     /// Adds to the counts of keys.
     pub async fn add_key_uses(&self, rows: &[KeyUseRow]) -> Result<(), StateError> {
         let mut change = self.engine.begin_counts().await?;
-        // In one order everywhere: two nodes that wait for each other's rows would wait for ever.
+        // Always in the same order: otherwise two nodes could deadlock on each other's rows.
         let mut rows: Vec<&KeyUseRow> = rows.iter().collect();
         rows.sort_by(|a, b| a.key.cmp(&b.key));
         for row in rows {

@@ -1,4 +1,4 @@
-//! Keys of agents and of admins. Secrets are stored as hashes alone.
+//! Keys of agents and of admins. Secrets are stored only as hashes.
 
 use super::GatewayState;
 use crate::{
@@ -90,7 +90,7 @@ impl GatewayState {
             .await
     }
 
-    /// Revokes one key alone. A key revoked before keeps its time.
+    /// Revokes a single key. A key revoked before keeps its time.
     pub async fn revoke_key(&self, id: &str, at_ms: i64) -> Result<(), StateError> {
         let update = "UPDATE keys SET revoked_ms = coalesce(revoked_ms, $1) WHERE id = $2";
         revoke(update, "key", id, at_ms, &self.engine).await
@@ -124,14 +124,14 @@ impl GatewayState {
         Ok(true)
     }
 
-    /// Revokes an admin key, also the last one of an operator. A key revoked before keeps its time. `Err` is
-    /// [`StateError::Unknown`] where there is none.
+    /// Revokes an admin key, even the last one of an operator. A key revoked before keeps its time. Returns
+    /// [`StateError::Unknown`] if there is no such key.
     pub async fn revoke_admin(&self, id: &str, at_ms: i64) -> Result<(), StateError> {
         revoke(REVOKE_ADMIN, "admin key", id, at_ms, &self.engine).await
     }
 
-    /// Revokes an admin key like [`revoke_admin`](Self::revoke_admin), unless it is the last one of an operator: `false`. Of the
-    /// last ones that processes revoke at once, one stays.
+    /// Revokes an admin key like [`revoke_admin`](Self::revoke_admin), unless it is the last one of an operator, and then
+    /// returns `false`. If several processes revoke the last ones at once, one is kept.
     pub async fn revoke_spare_admin(&self, id: &str, at_ms: i64) -> Result<bool, StateError> {
         let mut change = self.change().await?;
         let query = "SELECT id FROM admins WHERE role = $1 AND revoked_ms IS NULL LIMIT 2";

@@ -55,8 +55,8 @@ impl GatewayState {
         change.commit().await
     }
 
-    /// Returns the messages for all nodes after a number, in their order, those of this node too, and takes out those for this
-    /// node alone.
+    /// Returns the messages for all nodes after a number, in order and including this node's own, and removes those addressed
+    /// only to this node.
     pub async fn take_messages(
         &self,
         node: &str,

@@ -1,5 +1,5 @@
-//! The nodes that share a state in PostgreSQL. Each has a row with a lease, which it renews with every look for changes; there it
-//! also says which changes it has taken over, so that an admin learns when a change holds everywhere.
+//! The nodes that share a state in PostgreSQL. Each has a row with a lease, which it renews with every look for changes; the row
+//! also states which changes it has applied, so that an admin learns when a change is in effect everywhere.
 
 use std::{
     sync::{
@@ -26,7 +26,7 @@ use crate::{
     server::endings::NoteCheck,
 };
 
-/// The time for which a row says that its node runs.
+/// The time for which a row counts its node as running.
 const LEASE_MS: i64 = 5_000;
 /// The time for which an admin's request waits until all nodes have a change.
 const REACH_MAX: Duration = Duration::from_secs(5);
@@ -39,7 +39,7 @@ const REACH_INTERVAL_MAX: Duration = Duration::from_millis(15);
 const MIGRATE_MAX: Duration = Duration::from_secs(60);
 /// Rows of nodes that ended without a word are kept for a day.
 const GONE_KEPT_MS: i64 = 24 * 3600 * 1000;
-/// Before anything is taken over.
+/// Before anything is applied.
 const NOTHING: i64 = -1;
 /// The time of the database, in milliseconds since 1970.
 macro_rules! now_ms {
@@ -70,7 +70,7 @@ from_row!(NodeRow {
     now_ms
 });
 
-/// The part of a change that a part of the process must take over.
+/// The part of a change that a part of the process must apply.
 #[derive(Clone, Copy, Debug)]
 pub enum FeedPart {
     Keys,
@@ -87,7 +87,7 @@ pub(super) struct OwnNode {
     pub(super) clock: Arc<SharedClock>,
     /// The number that the last look found.
     number: AtomicI64,
-    /// Wakes the task that reports the last change taken over.
+    /// Wakes the task that reports the last change applied.
     pub(super) moved: Notify,
 }
 
@@ -145,8 +145,8 @@ impl GatewayState {
         Ok(())
     }
 
-    /// Takes this process off the nodes: it serves nothing any more. Its copy of the state is given up, since a change that
-    /// others make from now on does not wait for this process.
+    /// Removes this process from the nodes: it no longer serves anything. Its copy of the state is abandoned, since a
+    /// change that others make from now on does not wait for this process.
     pub async fn leave(&self) -> Result<(), StateError> {
         let Some(node) = self.node.row.get() else {
             return Ok(());
@@ -168,7 +168,7 @@ impl GatewayState {
         self.node.row.get().map(|node| node.id.as_str())
     }
 
-    /// Notes that a part of this process has taken over all changes up to a number.
+    /// Notes that a part of this process has applied all changes up to a number.
     pub fn note_taken(&self, part: FeedPart, number: i64) {
         let _noting = self.node.noting.lock(); // of two parts at once, the later one sees the other
         let before = self.taken();
@@ -184,7 +184,7 @@ impl GatewayState {
         taken.min().unwrap_or(NOTHING)
     }
 
-    /// Notes that this process has taken over all uploads of plugins up to a number.
+    /// Notes that this process has applied all uploads of plugins up to a number.
     pub fn note_builds(&self, number: i64) {
         if self.node.builds.swap(number, Relaxed) != number {
             self.node.moved.notify_one();
@@ -201,15 +201,15 @@ impl GatewayState {
         Ok(number)
     }
 
-    /// Reads the number of the last change alone, after a look of a moment ago: what a node writes has to reach the disk first.
+    /// Reads only the number of the last change, shortly after a full look: what a node writes has to reach the disk first.
     pub(super) async fn look_again(&self) -> Result<i64, StateError> {
         let number = self.generation().await?;
         self.take_number(number).await?;
         Ok(number)
     }
 
-    /// Notes the number that a look found, and takes over which rights have ended by then. Where it is lower than one before, or
-    /// the last end that was read is not there, the database knows less than this process: in it, they end again.
+    /// Notes the number that a look found, and reads which rights have ended by then. If it is lower than an earlier one, or the
+    /// last end that was read is missing, the database has less than this process: there, the rights end again.
     async fn take_number(&self, number: i64) -> Result<(), StateError> {
         let is_less = self.node.number.load(Relaxed) > number;
         let pool = match &self.engine {
@@ -246,7 +246,7 @@ impl GatewayState {
         }
     }
 
-    /// Returns how often the database became another one, or one that knows less: all rows are then read again.
+    /// Returns how often the database was replaced by another one, or by an older state: all rows are then read again.
     pub fn fail_overs(&self) -> u64 {
         self.timeline.moves()
     }
@@ -344,14 +344,14 @@ impl GatewayState {
         sql(query).fetch_values(&self.engine).await
     }
 
-    /// Waits until every node with a live lease has taken over the last change, for five seconds at most. Returns the nodes that
-    /// may still serve without it: those that did not take it over in time, and those that were cut off before.
+    /// Waits for at most five seconds until every node with a live lease has applied the last change. Returns the nodes that may
+    /// still serve without it: those that did not apply it in time, and those that were cut off before.
     pub async fn await_everywhere(&self) -> Result<Vec<NodeRow>, StateError> {
         let number = self.generation().await?;
         self.await_nodes(REACH_MAX, |node| node.seen < number).await
     }
 
-    /// Waits in the same way until every node has taken over the last upload of a plugin, which it compiles first.
+    /// Waits in the same way until every node has applied the last upload of a plugin, which it compiles first.
     pub async fn await_builds(&self) -> Result<Vec<NodeRow>, StateError> {
         let last = "SELECT coalesce(max(change), 0) FROM uploaded_builds";
         let number: i64 = sql(last).fetch_value(&self.engine).await?;

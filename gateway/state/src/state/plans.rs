@@ -1,4 +1,4 @@
-//! Writes that wait for a person, and what became of them.
+//! Writes that wait for a person's decision, and their outcomes.
 
 use super::{GatewayState, call_replies::forget_replies};
 use crate::{
@@ -141,8 +141,8 @@ impl GatewayState {
         Ok(taken)
     }
 
-    /// Makes a plan that was taken and has not expired an approved one again, with its sealed part. Where the call asked a
-    /// question, a reason says so: only the call with the answer may take it.
+    /// Marks a plan that was taken and has not expired as approved again, with its sealed part. If the call asked a
+    /// question, a reason records that: only the call with the answer may take it.
     pub async fn give_plan_back(
         &self,
         id: &str,
@@ -218,8 +218,8 @@ impl GatewayState {
         Ok(decided > 0)
     }
 
-    /// Drops what is sealed of plans that have expired, the plans that have done so long ago, and results that repeated calls
-    /// no longer find. Returns when the next plan expires.
+    /// Drops the sealed parts of expired plans, plans that expired long ago, and results that repeated calls can no longer
+    /// find. Returns when the next plan expires.
     pub async fn forget_ended(&self, now_ms: i64) -> Result<Option<i64>, StateError> {
         let mut change = self.engine.begin_counts().await?;
         sql("DELETE FROM plans WHERE expires_ms <= $1")

@@ -3,7 +3,7 @@
 use super::GatewayState;
 use crate::{CallerRow, ProfileRow, StateError, columns::from_row, engine::sql};
 
-/// Rows in all; calls that look like none of them are not kept then.
+/// Rows in total; once this is reached, calls with a new profile are not kept.
 const ROWS_MAX: i64 = 200_000;
 
 from_row!(ProfileRow {

@@ -63,8 +63,8 @@ impl GatewayState {
         Ok(IdempotencyState::First)
     }
 
-    /// Ends a request that was begun at a time: with its status and body for retries, or with none, so that the next one runs anew.
-    /// One that was begun since with the same key stays.
+    /// Ends a request that was begun at a time: with its status and body for retries, or with none, so that the next one runs
+    /// again. A request with the same key that was begun since is kept.
     pub async fn end_reply(
         &self,
         admin: &str,

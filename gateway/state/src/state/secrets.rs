@@ -47,7 +47,7 @@ impl GatewayState {
     }
 }
 
-/// Stores a secret if there is none for its purpose. Returns `true` if it is the stored one now.
+/// Stores a secret if there is none for its purpose. Returns `true` if the stored secret is now this one.
 pub(crate) async fn keep(
     change: &mut StateChange,
     purpose: SecretPurpose,

@@ -1,4 +1,4 @@
-//! Sessions of admins, and links that begin one. Secrets are stored as hashes alone.
+//! Sessions of admins, and links that begin one. Secrets are stored only as hashes.
 
 use super::GatewayState;
 use crate::{SessionKind, SessionRow, StateError, columns::from_row, engine::sql};
@@ -20,7 +20,7 @@ impl GatewayState {
     /// Adds a session or a link, unless its admin key was revoked. Those that have expired are dropped on the way.
     pub async fn add_session(&self, session: &SessionRow) -> Result<(), StateError> {
         let mut change = self.change().await?;
-        // One that makes room expires: no right has ended that is to stay so.
+        // A session that makes room expires: this does not end a right for good.
         let beyond = "UPDATE sessions SET expires_ms = 0 WHERE admin = $1 AND kind = $2 AND id NOT IN (SELECT id FROM sessions \
             WHERE admin = $1 AND kind = $2 AND expires_ms > $4 ORDER BY created_ms DESC LIMIT $3)";
         sql(beyond)
@@ -86,7 +86,7 @@ impl GatewayState {
             .await
     }
 
-    /// Notes that a session was used. The feed does not move: the time is of interest to the next request alone.
+    /// Notes that a session was used. The feed does not move: the time matters only to the next request.
     pub async fn touch_session(&self, id: &str, at_ms: i64) -> Result<(), StateError> {
         sql("UPDATE sessions SET used_ms = $1 WHERE id = $2 AND used_ms < $1")
             .bind(at_ms)

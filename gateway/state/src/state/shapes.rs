@@ -28,7 +28,7 @@ impl GatewayState {
     }
 }
 
-/// Records a shape where there is none.
+/// Records a shape if there is none.
 pub(crate) async fn keep<'e>(
     shape: &RecordedShape,
     to: impl Into<QueryTarget<'e>>,

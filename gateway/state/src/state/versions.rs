@@ -1,4 +1,4 @@
-//! Versions that are served beside the live one, and the agents that are pinned to one.
+//! Versions that are served in addition to the live one, and the agents that are pinned to one.
 
 use super::{GatewayState, LiveChange};
 use crate::{AgentPin, KeptRow, StateError, columns::from_row, engine::sql};
@@ -22,7 +22,7 @@ from_row!(AgentPin {
 });
 
 impl GatewayState {
-    /// Returns the versions that are served beside a live one, of all contracts, the newest of each first.
+    /// Returns the versions of all contracts that are served in addition to a live one, the newest of each first.
     pub async fn kept(&self) -> Result<Vec<KeptRow>, StateError> {
         let query = "SELECT * FROM served ORDER BY contract, major DESC";
         sql(query).fetch_all(&self.engine).await
@@ -66,13 +66,13 @@ impl GatewayState {
 }
 
 impl LiveChange {
-    /// Returns the versions of a contract that are served beside the live one, the newest first.
+    /// Returns the versions of a contract that are served in addition to the live one, the newest first.
     pub async fn kept_of(&mut self, contract: &str) -> Result<Vec<KeptRow>, StateError> {
         let query = "SELECT * FROM served WHERE contract = $1 ORDER BY major DESC";
         sql(query).bind(contract).fetch_all(&mut self.0).await
     }
 
-    /// Serves a version beside the live one, instead of the kept one of the same major version.
+    /// Serves a version in addition to the live one, replacing the kept one of the same major version.
     pub async fn keep(&mut self, kept: &KeptRow) -> Result<(), StateError> {
         let insert = "INSERT INTO served (contract, major, version, shim, sunset_ms, kept_ms, kept_by) \
                       VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (contract, major) DO UPDATE SET \
@@ -102,7 +102,7 @@ impl LiveChange {
         Ok(())
     }
 
-    /// Ends a change of the versions beside the live one, which stays: every process reads the contract again.
+    /// Ends a change of the kept versions, leaving the live one: every process reads the contract again.
     pub async fn end_kept(self, contract: &str) -> Result<(), StateError> {
         let Self(mut change) = self;
         let update = "UPDATE contracts SET revision = revision + 1 WHERE name = $1";
