@@ -35,17 +35,17 @@ pub struct CallContext {
     pub events: Option<Arc<dyn CallEvents>>,
     /// The trace of the call, which goes along with requests to web services.
     pub trace: Option<TraceContext>,
-    /// Set by the host: sha256, hex, of the plugin that the call ran on. Stays empty where none did.
+    /// Set by the host: sha256, hex, of the plugin that the call ran on. Remains empty if no plugin did.
     pub ran_on: Arc<OnceLock<Arc<str>>>,
 }
 
-/// Receives what a call says to its caller before it answers. It is called from the guest's thread, so it must not block.
+/// Receives what a call sends to its caller before it answers. It is called from the guest's thread, so it must not block.
 pub trait CallEvents: Send + Sync {
     fn wants_progress(&self) -> bool;
 
     fn progress(&self, done: f64, total: Option<f64>, message: &str);
 
-    /// Returns the least severe level of log messages that the caller wants, as MCP names it. `None`: it wants none.
+    /// Returns the least severe level of log messages that the caller requested, as MCP names it. `None` if it requested none.
     fn log_level(&self) -> Option<&'static str>;
 
     /// Takes a log message. `level` is a word of MCP or of the interface `log`.
@@ -205,7 +205,7 @@ pub enum AdapterFailure {
     /// A trap, or an answer that cannot be read. For the log.
     #[error("the plugin failed: {0}")]
     Failed(String),
-    /// One call used more than it may of the processor, the memory or the host. Its caller may read what it was.
+    /// One call exceeded its bounds for the processor, the memory or the host. Its caller may read which one.
     #[error("the plugin was ended: {0}")]
     OverLimit(BoundReached),
 }

@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::engine::INSTANCES_MAX;
 
-/// Runs a future to its end, or until its caller goes. `None` means that it panicked or was given up.
+/// Runs a future to its end, or until its caller goes. `None` means that it panicked or was abandoned.
 pub(crate) async fn run<F>(future: F) -> Option<F::Output>
 where
     F: Future + Send + 'static,
@@ -16,7 +16,7 @@ where
     let gone = CancellationToken::new();
     let _waits = gone.clone().drop_guard();
     let here = Handle::current();
-    // The future's timers and sockets stay with the runtime that serves.
+    // The future's timers and sockets remain with the serving runtime.
     let ran =
         threads().spawn_blocking(move || here.block_on(gone.run_until_cancelled_owned(future)));
     ran.await.ok().flatten()

@@ -1,4 +1,4 @@
-//! The generated half of the plugin interface. It has one module per version: a new major version is beside the old one.
+//! The generated half of the plugin interface. It has one module per version: a new major version is added next to the old one.
 
 /// `weir:plugin@0.1.2`, which components of 0.1.0 and 0.1.1 link against as well. The world is the host's own and not
 /// published: it links every import, and exported interfaces are looked up one by one, so that a plugin may leave out

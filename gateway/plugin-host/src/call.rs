@@ -62,7 +62,7 @@ pub(crate) enum GuestReply {
     Answer(ToolAnswer),
 }
 
-/// Runs the call in `instance`, made here when there is none. Afterwards it is to be kept only if the guest answered.
+/// Runs the call in `instance`, created here if there is none. Afterwards it is to be kept only if the guest answered.
 pub(crate) async fn run(
     generation: &PluginGeneration,
     instance: &mut Option<PluginInstance>,
@@ -197,7 +197,7 @@ async fn ask_guest(
     (Some(instance), answer)
 }
 
-/// Pauses the meter while the guest waits in functions of WASI's, of which our own functions do not know.
+/// Pauses the meter while the guest waits in functions of WASI, which our own functions do not see.
 async fn metered<T>(meter: &GuestMeter, running: impl Future<Output = T>) -> T {
     let mut running = pin!(running);
     let mut waits = false;

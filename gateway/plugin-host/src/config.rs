@@ -31,9 +31,9 @@ pub struct HostConfig {
     pub indexes: Option<PathBuf>,
     /// How native libraries are run; `None` means that native plugins are refused.
     pub libraries: Option<LibraryConfig>,
-    /// Instances in all.
+    /// Instances in total.
     pub instances_max: usize,
-    /// Bytes of parked instances in all.
+    /// Bytes of parked instances in total.
     pub parked_bytes_max: usize,
 }
 
@@ -44,7 +44,7 @@ pub enum HeldBuilds {
     None,
     /// Those that come while serving. What lies in the folder at a start was put there by the operator.
     WhileServing,
-    /// All of them, and none is recorded: for a command, which accepts nothing in the name of an operator.
+    /// All builds, without recording any: for a command, which accepts nothing on behalf of an operator.
     All,
 }
 
@@ -69,16 +69,16 @@ pub struct PluginConfig {
     pub sha256: Vec<String>,
     /// The plugin is this native library and no file of the plugins folder; `sha256` must name its build.
     pub native: Option<PathBuf>,
-    /// No longer taken where it is `true`; it is read so that the refusal can say what to write instead.
+    /// No longer accepted as `true`; it is read so that the refusal can say what to write instead.
     pub in_process: Option<bool>,
-    /// Names of `[trust]`: its file is signed by one of them, or refused.
+    /// Names from `[trust]`: the file must be signed by one of these, or it is refused.
     pub signed_by: Vec<String>,
-    /// The public keys of those, which the configuration has filled in: name → minisign's own form of a key.
+    /// The public keys of these names, filled in from the configuration: name → minisign's own form of a key.
     #[serde(skip)]
     pub trusted: BTreeMap<String, String>,
     /// The settings that the plugin's tools get. Of adapters, each collection has its own.
     pub settings: serde_json::Map<String, serde_json::Value>,
-    /// The contract that its tools are published as; by default one of its own name.
+    /// The contract that its tools are published as; by default one with the plugin's name.
     pub contract: Option<String>,
     /// The text in front of every tool's name, joined by `_`.
     pub prefix: Option<String>,
@@ -187,7 +187,7 @@ pub enum PluginIsolation {
     Shared,
 }
 
-/// A description may read a whole source, and no caller waits for it: it has so many times the processor time of a call.
+/// A description may read a whole source, and no caller waits for it: it may use this many times the processor time of a call.
 pub(crate) const DESCRIBE_TIMES: u32 = 5;
 
 /// The bounds of one plugin: the configured ones, and the defaults for the rest.

@@ -66,7 +66,7 @@ impl EnginePair {
         made.get_or_init(|| engine(size).expect("the same settings were accepted at the start"))
     }
 
-    /// Returns the engine that compiles. Before calls are served every core is used for it, and one of them afterwards.
+    /// Returns the engine that compiles. Before calls are served it uses every core, and afterwards only one.
     pub(crate) fn compiler(&self, is_serving: bool) -> &Engine {
         if is_serving {
             self.get(EngineSize::Small)
@@ -132,7 +132,7 @@ fn configuration() -> Config {
 }
 
 fn pool(size: EngineSize) -> PoolingAllocationConfig {
-    // A few more than the host ever hands out: trials at load run beside the calls.
+    // A few more than the host ever hands out: trials at load run alongside the calls.
     let (instances, cores, memories, tables) = match size {
         EngineSize::Small => (INSTANCES_MAX as u32 + 64, 4, 1, 4),
         EngineSize::Large => (LARGE_INSTANCES_MAX as u32 + 8, 64, 8, 32),
@@ -151,11 +151,11 @@ fn pool(size: EngineSize) -> PoolingAllocationConfig {
         .max_component_instance_size(4 << 20)
         .max_core_instance_size(2 << 20)
         // A warm slot keeps the memory of the build that last used it (300 KB a swap, up to 100 of them by default):
-        // enough for the calls that come together, few enough that swaps give their memory back.
+        // enough for calls that arrive together, few enough that swaps release their memory.
         .max_unused_warm_slots(8)
         // A fresh call was measured to cost 21 µs with this and 33 µs without; a megabyte is slower again.
         .linear_memory_keep_resident(256 << 10)
-        // Only pages that were written are reset, if the kernel tells which.
+        // Only pages that were written are reset, if the kernel reports them.
         .pagemap_scan(Enabled::Auto)
         .table_keep_resident(64 << 10);
     pool

@@ -41,7 +41,7 @@ pub(crate) struct GuestProfile {
     pub(crate) limits: PluginLimits,
     /// The settings that the plugin's tools get, as JSON.
     pub(crate) settings: Arc<str>,
-    /// A guest that is busy waits here first, behind the other busy calls of its own plugin.
+    /// A busy guest waits here first, behind the other busy calls of its own plugin.
     pub(crate) plugin_turn: Arc<Semaphore>,
     /// A busy guest then waits here, so that busy guests never hold every core.
     pub(crate) host_turn: Arc<Semaphore>,
@@ -54,8 +54,8 @@ pub(crate) struct GuestProfile {
 }
 
 impl GuestProfile {
-    /// Masks secrets in a text of the plugin's, if it reaches a web service: what such a service repeats of its credentials is
-    /// in what the plugin says.
+    /// Masks secrets in a text of the plugin, if it reaches a web service: the text may contain credentials that such a
+    /// service repeated.
     pub(crate) fn masked(&self, text: String) -> String {
         let mut granted = self
             .grants
@@ -146,7 +146,7 @@ impl WriteTracker {
         self.refused.load(Ordering::SeqCst)
     }
 
-    /// Keeps a few texts of moderate length; an adapter that asks for more is not heard.
+    /// Keeps a few texts of moderate length; further requests of an adapter are ignored.
     pub(crate) fn ask_later(&self, work: String) {
         let mut later = self.later.lock();
         if later.len() < LATER_MAX && work.len() <= LATER_BYTES_MAX && !later.contains(&work) {

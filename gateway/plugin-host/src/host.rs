@@ -34,7 +34,7 @@ const DESCRIBE_MAX: Duration = Duration::from_secs(10);
 /// Settings, shape and arguments of one call, together.
 const ARGUMENT_MAX_BYTES: usize = 1 << 20;
 
-/// Runs the plugins of a gateway. Each call has an instance of its own, within bounds on time and memory.
+/// Runs the plugins of a gateway. Each call has its own instance, within bounds on time and memory.
 pub struct PluginHost {
     engines: &'static EnginePair,
     pool: Arc<InstancePool>,
@@ -108,7 +108,7 @@ pub struct PluginStatus {
 pub enum PluginRuntime {
     /// The code runs in the sandbox of the gateway.
     Component,
-    /// Native code, in a process of its own for each instance.
+    /// Native code, in a separate process for each instance.
     Process,
 }
 
@@ -185,8 +185,8 @@ impl PluginHost {
         })
     }
 
-    /// Sets the collections in use. They are asked for before a new build of a plugin goes live, which must still hold
-    /// each of them.
+    /// Sets the collections in use. They are looked up before a new build of a plugin goes live, which must still
+    /// provide each of them.
     pub fn set_in_use(&self, in_use: Arc<InUse>) {
         self.served.in_use.store(Some(Arc::new(in_use)));
     }
@@ -205,7 +205,7 @@ impl PluginHost {
             .is_some_and(|plugin| plugin.defining(definitions).is_some())
     }
 
-    /// Returns what the newest build of each plugin with tools says they are, by the plugin's name.
+    /// Returns the tools that the newest build of each plugin defines, by the plugin's name.
     pub fn defined(&self) -> Vec<(String, Arc<ToolDefinitions>)> {
         let by_name = self.served.by_name.load();
         let defined = by_name
@@ -238,7 +238,7 @@ impl PluginHost {
             self.pool.drop_idle();
             tokio::select! {
                 () = pace.next_look() => {}
-                // Two looks in a row need time between them, since they tell whether a file is whole or gone.
+                // Two looks in a row need time between them, since together they decide whether a file is complete or gone.
                 () = async {
                     tokio::select! {
                         () = self.look_due.notified() => {}
@@ -272,7 +272,7 @@ impl PluginHost {
         self.look_due.notify_one();
     }
 
-    /// Takes over other settings and connections, from the next call on. The reports list the resulting loads, swaps and
+    /// Applies other settings and connections, from the next call on. The reports list the resulting loads, swaps and
     /// refusals.
     pub async fn reconfigure(
         &self,
@@ -607,7 +607,7 @@ fn wrote_while_reading() -> GuestError {
     }
 }
 
-/// Returns when the state has changed; never where there is none.
+/// Returns when the state has changed; never if there is no state.
 async fn next_change(changes: &mut Option<watch::Receiver<i64>>) {
     if let Some(feed) = changes
         && feed.changed().await.is_ok()

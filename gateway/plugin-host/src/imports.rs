@@ -27,12 +27,12 @@ mod wasi;
 
 pub(crate) use wasi::stub_network;
 
-/// Statements or requests of one `query-many` or `send-many`, and how many of them run at once.
+/// Statements or requests of one `query-many` or `send-many`, and how many may run at once.
 const BATCH_MAX: usize = 64;
 const SIDE_BY_SIDE_MAX: usize = 8;
 /// The bound on what a guest hands over in one call; file contents are bounded by the guest's memory instead.
 const ARGUMENT_MAX_BYTES: usize = 1 << 20;
-/// Calls that reach no source (log, clock, …) cost little: this many of them for each one that may.
+/// Calls that reach no source (log, clock, …) cost little: this many are allowed for each call that may reach one.
 const OTHER_CALLS_PER_SOURCE_CALL: u32 = 100;
 
 /// Returns a linker with everything a plugin may import: our own interfaces, and WASI 0.2 without network.
@@ -66,7 +66,7 @@ impl GuestState {
         }
     }
 
-    /// Counts a call that stays in the host.
+    /// Counts a call that does not leave the host.
     fn count_other_call(&mut self) -> wasmtime::Result<()> {
         let max = self
             .profile
@@ -134,9 +134,9 @@ impl GuestState {
         }
     }
 
-    /// Runs a write in a task of its own: once begun it runs to its end or its deadline, whatever happens to the
-    /// caller. It begins when the future is first polled, so that of a batch only a few are under way at a time.
-    /// `changed` says whether the source may hold something new.
+    /// Runs a write in its own task: once begun it runs to its end or its deadline, whatever happens to the
+    /// caller. It begins when the future is first polled, so that only a few writes of a batch are under way at
+    /// a time. `changed` returns whether the source may hold something new.
     fn hand_over<T, F>(
         &self,
         write: F,
@@ -169,8 +169,8 @@ impl GuestState {
 /// A call into a source that has been admitted, with all it needs.
 type Running<T> = Pin<Box<dyn Future<Output = Result<T, ConnectionError>> + Send>>;
 
-/// Returns the answers in the order of the requests, with several of them running at once. Together they have at most `most`
-/// bytes: the rest is dropped as it comes.
+/// Returns the answers in the order of the requests, of which several run at once. The answers together have at most `most`
+/// bytes: the rest is dropped as it arrives.
 async fn side_by_side<T: Send + 'static>(
     begun: Vec<Result<Running<T>, types::Error>>,
     size: fn(&T) -> usize,

@@ -16,9 +16,9 @@ mod component;
 
 use component::ComponentInstance;
 
-/// Calls an instance serves before it is replaced: what a guest leaks, it leaks for so long.
+/// Calls an instance serves before it is replaced: this bounds what a guest can leak.
 const CALLS_MAX: u32 = 1_000;
-/// Collections an instance keeps prepared; nothing tells it that a contract version has gone.
+/// Collections an instance keeps prepared; it is not notified when a contract version is removed.
 const CONFIGURED_MAX: usize = 256;
 
 pub(crate) enum PluginInstance {

@@ -21,7 +21,7 @@ use crate::{
 
 /// Works of one adapter that may wait; what does not fit is asked for again by a later call.
 const WAITING_MAX: usize = 64;
-/// Works of one adapter that are known, those that failed a short while ago included; no other is taken beside them.
+/// Works of one adapter that are known, including those that failed recently; beyond this number none is accepted.
 const KNOWN_MAX: usize = 1_024;
 /// The time for one adapter's work before the next one's turn.
 const TURN: Duration = Duration::from_secs(2);
@@ -238,7 +238,7 @@ impl PluginHost {
         Err("it does not end".to_owned())
     }
 
-    /// Returns `true` if the log of the adapter's plugin has room for a text of so many bytes.
+    /// Returns `true` if the log of the adapter's plugin has room for a text of this many bytes.
     fn may_log(&self, adapter: &str, bytes: usize) -> bool {
         let plugin = self.served.by_adapter.load().get(adapter).cloned();
         plugin.is_none_or(|plugin| {

@@ -50,11 +50,11 @@ pub(crate) struct LibraryCode {
     pub(crate) path: PathBuf,
     /// sha256, hex.
     pub(crate) digest: String,
-    /// The signature that lay beside the file when it was copied.
+    /// The signature that was next to the file when it was copied.
     pub(crate) signature: Option<String>,
     /// The words that start a child which runs it.
     pub(crate) runner: Vec<OsString>,
-    /// The interfaces that the library says it has, once it was asked.
+    /// The interfaces that the library declares, once it was asked.
     pub(crate) interfaces: OnceLock<LibraryInterfaces>,
 }
 

@@ -198,9 +198,9 @@ impl PluginLoader {
         )
     }
 
-    /// Loads files that have changed since the last look and then stayed still, and unloads files that are gone.
+    /// Loads files that have changed since the last look and then no longer change, and unloads files that are gone.
     pub(crate) async fn look(&mut self) -> Vec<LoadReport> {
-        // A folder that cannot be read now says nothing about the plugins.
+        // A folder that cannot be read now is no evidence about the plugins.
         let Ok(seen) = folder::look(&self.config.plugins) else {
             return Vec::new();
         };
@@ -233,7 +233,7 @@ impl PluginLoader {
             }
         }
         reports.extend(self.keep_promises().await);
-        // A file may have given up an adapter that is built in too.
+        // A file may no longer provide an adapter that is also built in.
         reports.extend(self.fall_back(&leaving).await);
         if !leaving.is_empty() {
             self.publish();
@@ -425,8 +425,8 @@ impl PluginLoader {
         self.config.plugin.get(name).cloned().unwrap_or_default()
     }
 
-    /// Compiles and links, on a thread of its own. `name` is what the plugin's file calls it; `read` returns the digest
-    /// and the bytes.
+    /// Compiles and links on a separate thread. `name` is the plugin's name in its file; `read` returns the digest and
+    /// the bytes.
     async fn prepare(
         &self,
         name: String,
@@ -496,7 +496,7 @@ impl PluginLoader {
         if leaving.is_empty() {
             return reports;
         }
-        // These plugins may have been in the way of other files. They serve until the built-in ones do.
+        // These plugins may have blocked other files. They serve until the built-in ones do.
         self.forget_refusals();
         reports.extend(self.fall_back(&leaving).await);
         self.publish();

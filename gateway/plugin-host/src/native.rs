@@ -40,7 +40,7 @@ pub trait NativeAdapter: Send + Sync {
         query: &'a AdapterQuery,
     ) -> Answered<'a, AdapterPage>;
 
-    /// Counts or summarizes records. It is only asked if its shapes say `summaries`.
+    /// Counts or summarizes records. Called only if its shapes declare `summaries`.
     fn summarize<'a>(
         &'a self,
         _context: &'a CallContext,

@@ -28,7 +28,7 @@ mod deferred;
 pub(crate) use about_text::PluginDescription;
 pub(crate) use deferred::DeferredCode;
 
-/// The highest bit of an [`OutcomeWindow`], which stays once so many calls have ended.
+/// The highest bit of an [`OutcomeWindow`], which remains set once that many calls have ended.
 const WINDOW_FULL: u64 = 1 << 63;
 
 /// One plugin over its builds. Its generation is swapped whole; calls in flight keep the one they began with.
@@ -138,7 +138,7 @@ pub(crate) struct PluginCounters {
 }
 
 /// How the last calls of one build ended: whether it fails now, not whether it ever did. One bit for each call, the latest
-/// lowest, set if it failed; a further bit above them says where they begin.
+/// lowest, set if it failed; a further bit above these marks where they begin.
 #[derive(Debug)]
 pub(crate) struct OutcomeWindow(AtomicU64);
 

@@ -1,4 +1,4 @@
-//! Live instances: how many there may be, and the parked ones that the next call can take over.
+//! Live instances: how many there may be, and the parked ones that the next call can use.
 //!
 //! A parked instance is only a cache. Whenever a slot or bytes are needed the one unused for longest goes, so no call
 //! waits for a slot that merely keeps an instance warm.
@@ -22,7 +22,7 @@ use crate::{
 
 /// The memory of an instance that holds more takes milliseconds to give back.
 const SMALL_BYTES: usize = 4 << 20;
-/// A parked instance unused for so long goes.
+/// A parked instance is removed when unused for this long.
 const IDLE_MAX: Duration = Duration::from_secs(60);
 
 pub(crate) struct InstancePool {
@@ -32,7 +32,7 @@ pub(crate) struct InstancePool {
     parked_bytes_max: usize,
 }
 
-/// The callers that may take over a parked instance.
+/// The callers that may use a parked instance.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub(crate) struct InstanceKey {
     pub(crate) generation: u64,

@@ -12,7 +12,7 @@ use crate::PluginConfig;
 /// A signature is four lines.
 const SIGNATURE_MAX_BYTES: u64 = 4 << 10;
 
-/// Returns the place of a component's signature: beside it, as minisign names it.
+/// Returns the path of a component's signature: next to it, with minisign's ending.
 pub fn signature_path(component: &Path) -> PathBuf {
     let mut path = component.as_os_str().to_owned();
     path.push(".minisig");
@@ -59,7 +59,7 @@ pub fn signer(
     }
 }
 
-/// Returns the signature beside a component, if there is one.
+/// Returns the signature next to a component, if there is one.
 pub fn read_signature(component: &Path) -> Result<Option<String>, String> {
     let path = signature_path(component);
     match fs::metadata(&path) {

@@ -40,7 +40,7 @@ pub struct ToolInvocation {
     pub arguments: String,
     /// A prompt or a resource is asked for: [`ToolRef::tool`] is the method.
     pub is_item: bool,
-    /// JSON object: what the caller says it can answer. `None`: it cannot be asked.
+    /// JSON object: what the caller declares that it can answer. `None`: it cannot be asked.
     pub capabilities: Option<String>,
     /// JSON `{"state", "responses"}`: the caller's answer to an [`ToolAnswer::InputRequired`].
     pub resumed: Option<String>,
@@ -63,7 +63,7 @@ pub enum ToolAnswer {
     },
 }
 
-/// The tools that a build says it has.
+/// The tools that a build defines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolDefinitions {
     /// JSON array of MCP Tool objects, as the guest wrote it. Of a plugin with prompts or resources: an object of what the
@@ -87,7 +87,7 @@ pub trait ToolGate: Send + Sync {
     /// Builds were swapped: what waited for one can be served.
     fn loaded(&self) {}
 
-    /// A plugin says that something of it has changed.
+    /// Called when a plugin reports that something of it has changed.
     fn changed(&self, _plugin: &str, _changed: PluginChange) {}
 
     /// The plugins that published contracts call, and the digest of the definitions each was promised with.
@@ -147,7 +147,7 @@ impl ToolAnswer {
         }
     }
 
-    /// Reads an answer. Its kind is a guest's word: one that this gateway does not know must not pass for an answer.
+    /// Reads an answer. Its kind is a word from the guest: one that this gateway does not know must not pass for an answer.
     pub(crate) fn read(answer: answers::Answer) -> Result<Self, String> {
         let answers::Answer {
             kind,

@@ -17,7 +17,7 @@ pub(crate) struct LogBudget {
     says: DefaultDirectRateLimiter,
 }
 
-/// The bytes that a line costs beside its text: an empty one costs something as well.
+/// The bytes that a line costs in addition to its text: an empty one is not free.
 pub(crate) const LINE_BYTES: usize = 32;
 
 impl LogBudget {
@@ -30,7 +30,7 @@ impl LogBudget {
         passes
     }
 
-    /// Returns whether a line of so many bytes may be written, and how many lines were dropped before it.
+    /// Returns whether a line of this many bytes may be written, and how many lines were dropped before it.
     fn take(&self, bytes: usize) -> (bool, Option<u64>) {
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX).max(1);
         let passes = NonZeroU32::new(bytes)

@@ -20,8 +20,8 @@ use crate::guest::GuestProfile;
 
 /// The time a call may run before it is busy.
 const BUSY_AFTER: Duration = Duration::from_millis(2);
-/// The most that counts of a time in which a guest was not busy. It comes to a tick each millisecond: in the rest of a longer time
-/// its thread was not run, since all of the machine may have stopped.
+/// The most that counts of a span in which a guest was not busy. It reaches a tick each millisecond: for the rest of a longer
+/// span its thread did not run, since the whole machine may have stopped.
 const BEGAN_MAX: Duration = Duration::from_millis(20);
 /// The length of a turn: shorter ones would move from thread to thread more often than they run.
 const TURN: Duration = Duration::from_millis(20);
@@ -46,7 +46,7 @@ struct ProcessorTurn {
     _permits: (OwnedSemaphorePermit, OwnedSemaphorePermit),
 }
 
-/// The time when the guest went on, by the quickest clock that is exact.
+/// The time when the guest resumed, by the fastest clock that is exact.
 enum MeterStart {
     /// A short call is hardly ever interrupted.
     Began(Instant),
@@ -73,15 +73,15 @@ impl GuestMeter {
         self.state.lock().since = Some(since);
     }
 
-    /// Stops the guest's time, and gives up its turn.
+    /// Stops the guest's time, and ends its turn.
     pub(crate) fn pause(&self) {
         let mut state = self.state.lock();
         state.stop();
         state.turn = None;
     }
 
-    /// Returns `true` if the guest has neither paused nor come to a tick: it waits for something else, such as a clock
-    /// of WASI's.
+    /// Returns `true` if the guest has neither paused nor reached a tick: it waits for something else, such as a clock
+    /// of WASI.
     pub(crate) fn is_running(&self) -> bool {
         self.state.lock().since.is_some()
     }
@@ -113,7 +113,7 @@ impl GuestMeter {
         self.resume();
     }
 
-    /// Gives up a turn that has lasted.
+    /// Ends a turn that has lasted long enough.
     fn has_turn(&self, used: Duration) -> bool {
         let mut state = self.state.lock();
         state.turn.take_if(|turn| turn.ends <= used);

@@ -174,7 +174,7 @@ impl GuestState {
         })
     }
 
-    /// Returns the indexes for building, which takes longer than callers wait and so is part of later work alone.
+    /// Returns the indexes for building, which takes longer than callers wait, and so happens only in deferred work.
     fn may_build(&self, name: &Name) -> Result<Arc<IndexStore>, Error> {
         match self.call.purpose {
             CallPurpose::Later => self.indexes(name),

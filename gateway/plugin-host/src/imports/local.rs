@@ -15,7 +15,7 @@ use crate::{
     tools::PluginChange,
 };
 
-/// The bound on the log of one call. The rest of it is dropped, and one line says so.
+/// The bound on the log of one call. The rest is dropped, which one line reports.
 const LOG_MAX_BYTES: usize = 64 << 10;
 /// A report within this time of the last one is delayed until the next one or the end of the call, so that clients are not
 /// flooded.
@@ -25,7 +25,7 @@ const PROGRESS_MESSAGE_MAX_CHARS: usize = 200;
 const URI_MAX_BYTES: usize = 4 << 10;
 /// The bound on a log message for a caller.
 const LOG_MESSAGE_MAX_CHARS: usize = 4096;
-/// The member of a line's fields by which an SDK says that the line was not checked for secrets: the line stays in the log.
+/// The member of a line's fields by which an SDK marks that the line was not checked for secrets: such a line is only logged.
 const LOG_ONLY: &str = "weir.log_only";
 const RANDOM_MAX_BYTES: u32 = 64 << 10;
 
@@ -74,8 +74,8 @@ impl log::Host for GuestState {
     }
 }
 
-/// Returns what MCP has as the data of a log message: a text, or an object if there are fields. `None` if the line is for
-/// the log alone.
+/// Returns the data of a log message in MCP: a text, or an object if there are fields. `None` if the line is only for the
+/// log.
 fn logged(message: String, fields: Option<&str>) -> Option<Value> {
     let message = shorten(&message, LOG_MESSAGE_MAX_CHARS).into_owned();
     let fields = fields.and_then(|fields| serde_json::from_str::<Map<String, Value>>(fields).ok());

@@ -1,6 +1,6 @@
-//! A library in a child process of its own: one process an instance, in a process group that ends with it.
+//! A library in its own child process: one process per instance, in a process group that ends with it.
 //!
-//! The child is this program, and ends by itself when we are gone (`weir native-host`).
+//! The child is this program, and ends on its own when we are gone (`weir native-host`).
 
 use std::{
     ffi::OsString,

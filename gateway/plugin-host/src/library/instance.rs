@@ -20,7 +20,7 @@ use crate::{
     instance::Answer,
 };
 
-/// The memory of a child is looked at once in so many calls: a look costs as much as a tenth of a call.
+/// The memory of a child is checked once in this many calls: a check costs a tenth of a call.
 const LOOKS_EVERY: u32 = 32;
 
 pub(crate) struct LibraryInstance {
@@ -82,7 +82,7 @@ impl LibraryInstance {
                 "it has neither `collections` nor `tools`",
             ));
         }
-        let _ = self.code.interfaces.set(interfaces); // each instance says the same
+        let _ = self.code.interfaces.set(interfaces); // each instance declares the same
         text("about.about", answer.body)
     }
 

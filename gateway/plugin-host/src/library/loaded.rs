@@ -43,7 +43,7 @@ impl LoadedLibrary {
         // SAFETY: the operator has named this file and its digest, and is responsible for its code.
         let library = unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) }
             .map_err(|error| format!("it cannot be loaded as a library here: {}", chain(&error)))?;
-        // SAFETY: the interface says what is behind this name.
+        // SAFETY: the interface defines the type of this symbol.
         let entry = unsafe { library.get::<Entry>(SYMBOL.as_bytes()) }.map(|entry| *entry).map_err(|_| {
             format!("it has no symbol `{SYMBOL}`: build it with the feature `native` of the SDK (`weir plugin build --native`)")
         })?;

@@ -36,7 +36,7 @@ pub struct LibraryBounds {
 /// The parent bounds its messages; its files may be as large as a plugin's memory.
 const MESSAGE_MAX_BYTES: usize = u32::MAX as usize;
 
-/// Serves a library. The first message says whether it was loaded. `digest` is the SHA-256 of the file in hexadecimal,
+/// Serves a library. The first message reports whether it was loaded. `digest` is the SHA-256 of the file in hexadecimal,
 /// which is checked again here.
 pub fn serve(
     path: &Path,

@@ -32,7 +32,7 @@ impl BuildStore {
         }
     }
 
-    /// Returns the feed of changes that say when to look at the record again.
+    /// Returns the feed of changes, each of which is a reason to look at the record again.
     pub(super) fn changes(&self) -> Option<watch::Receiver<i64>> {
         self.state.as_ref().map(|state| state.changes())
     }
@@ -52,7 +52,7 @@ impl BuildStore {
     }
 
     /// Records an accepted build as the newest of its plugin. While a copy of the state is read nothing can be recorded: the next
-    /// start does it, unless an admin has just accepted the build, which no later start would know.
+    /// start does it, unless an admin has just accepted the build, which a later start could not know.
     async fn accept(&self, plugin: &str, digest: &str, by: Option<&str>) -> Result<(), String> {
         let state = self.acceptances();
         let Some(state) = state.filter(|_| self.holds_builds == HeldBuilds::WhileServing) else {
@@ -67,12 +67,12 @@ impl BuildStore {
             .map_err(unusable)
     }
 
-    /// Tells one state of the accepted builds from the next; `None` if it cannot be read now.
+    /// Returns a number that identifies the state of the accepted builds; `None` if it cannot be read now.
     async fn last_acceptance(&self) -> Option<i64> {
         self.acceptances()?.last_acceptance().await.ok()
     }
 
-    /// Keeps a build, with its signature beside it if it has one.
+    /// Keeps a build, with its signature next to it if it has one.
     pub(super) async fn keep(&self, build: NewBuild) -> Result<(), String> {
         let Some(state) = &self.state else {
             return Ok(());
@@ -137,7 +137,7 @@ impl BuildAcceptance {
         }
     }
 
-    /// Returns what the record says of a build, and why it cannot be read. `serves` is the digest of the build that serves
+    /// Returns what is recorded about a build, and why it cannot be read. `serves` is the digest of the build that serves
     /// now.
     pub(super) async fn look_up(
         &self,

@@ -265,7 +265,7 @@ impl PluginLoader {
         PluginDescription::parse(&about, prepared.code.has_collections())
     }
 
-    /// Returns what the plugin says about itself, asked on an instance that has no grants.
+    /// Returns what the plugin reports about itself, asked on an instance without grants.
     pub(super) async fn about_text(&self, prepared: &PreparedComponent) -> Result<String, String> {
         let profile = self.profile("trial", &PluginConfig::default(), prepared.size);
         let _running = self.engines.running();
@@ -379,8 +379,8 @@ impl PluginLoader {
         self.check(name, config, digest, read).await
     }
 
-    /// Checks a library that serves: the copy that it runs from, and the signature that was beside the copied file. What
-    /// lies there now may be another build.
+    /// Checks a serving library: the copy that it runs from, and the signature that was next to the copied file. The
+    /// file there may be another build by now.
     pub(super) async fn check_library_signature(
         &mut self,
         name: &str,
@@ -428,7 +428,7 @@ impl PluginLoader {
             .push((digest.to_owned(), config.trusted.clone()));
     }
 
-    /// Returns `true` if a build that was loaded before is signed by one of those that are trusted now.
+    /// Returns `true` if a build that was loaded before is signed by one of the keys trusted now.
     pub(super) fn is_signed(&self, config: &PluginConfig, digest: &str) -> bool {
         let held = |(signed, trusted): &(String, _)| signed == digest && *trusted == config.trusted;
         config.signed_by.is_empty() || self.signed.iter().any(held)

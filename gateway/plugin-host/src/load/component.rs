@@ -237,8 +237,8 @@ fn check_imports(component: &Component) -> Result<Vec<String>, String> {
     }
 }
 
-/// Looks exports up by name, since a component that exports nothing would link all the same. It must say what it is,
-/// and be able to do something.
+/// Looks exports up by name, since a component that exports nothing would link too. It must describe itself, and be
+/// able to do something.
 fn check_exports(component: &Component) -> Result<(), String> {
     let mut missing = Vec::new();
     if !exports(component, ABOUT) {

@@ -23,7 +23,7 @@ pub(super) enum FolderEntry {
     Refused(PluginStamp, String),
 }
 
-/// Tells one state of a file from the next.
+/// Identifies one state of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PluginStamp {
     size: u64,

@@ -26,7 +26,7 @@ const FILE_MAX_BYTES: u64 = 256 << 20;
 /// The bound on copies. Those that were loaded last are kept, since children of other processes over this state may
 /// still start from theirs. Copies that this process runs are kept whatever their age.
 const COPIES_MAX: usize = 16;
-/// What a copy ends in. Other files of the folder are left alone.
+/// The extension of copies. Other files in the folder are left alone.
 const COPY: &str = "so";
 
 /// The loader's knowledge about one library of the configuration, by the plugin's name.
@@ -137,7 +137,7 @@ impl PluginLoader {
             leaving.extend(library.slot.plugin);
         }
         if !reports.is_empty() {
-            // These libraries may have been in the way of files of the folder.
+            // These libraries may have blocked files in the folder.
             self.forget_refusals();
         }
         (reports, leaving)
@@ -303,7 +303,7 @@ struct CopiedLibrary {
     signature: Option<String>,
 }
 
-/// Checks and copies a library. The copies that run now stay beside it.
+/// Checks and copies a library. The copies that run now are kept next to it.
 fn copy(
     name: &str,
     config: &PluginConfig,

@@ -99,7 +99,7 @@ fn compare(needed: &NeededCollection, live: &Result<String, AdapterFailure>) -> 
     let key = &needed.source.key;
     let live = match live {
         Ok(live) => live,
-        // Such an answer says nothing about the new build.
+        // Such an answer is no evidence about the new build.
         Err(AdapterFailure::Guest(error))
             if FailureCode::of_word(&error.code).is_outside_plugin() =>
         {

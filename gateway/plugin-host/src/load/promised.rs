@@ -232,8 +232,8 @@ impl PluginLoader {
         plugin
     }
 
-    /// Tells the gate at once, and not at the gateway's next look: of the builds before this one only the last is still
-    /// loaded.
+    /// Notifies the gate immediately instead of at the gateway's next look: of the earlier builds only the last is
+    /// still loaded.
     pub(super) fn say_loaded(&self) {
         if let Some(gate) = self.served.tool_gate.load_full() {
             gate.loaded();
@@ -324,7 +324,7 @@ impl PluginLoader {
             .await
     }
 
-    /// Takes over other settings and connections for every plugin. Calls in flight end under those they began with; a
+    /// Applies other settings and connections for every plugin. Calls in flight end under those they began with; a
     /// plugin that its pin or its signers no longer allow stops, unless the folder holds a file that they allow.
     pub(crate) async fn reconfigure(
         &mut self,
@@ -372,12 +372,13 @@ impl PluginLoader {
     ) -> Result<(), String> {
         let name = &now.about.name;
         let of_library = self.library_of(plugin).is_some();
-        // The pin of a library says which build is loaded next. If that one was refused or is held, this one serves on.
+        // The pin of a library determines which build is loaded next. If that one was refused or is held, this one continues
+        // to serve.
         if !of_library {
             check_pin(name, config, &now.digest)?;
         }
         match &*now.code {
-            // A built-in plugin came with the program and has no signature of its own.
+            // A built-in plugin came with the program and has no separate signature.
             _ if plugin.built_in.load(Ordering::Relaxed) => Ok(()),
             // Its signature is as good as before. A kept component may run where a library is named.
             _ if of_library && self.is_signed(config, &now.digest) => Ok(()),
@@ -414,7 +415,7 @@ impl PluginLoader {
         })
     }
 
-    /// Does the same for the build beside the current one, which goes if its pin or its signers no longer allow it.
+    /// Does the same for the other build, which is dropped if its pin or its signers no longer allow it.
     pub(super) fn renew_other(&self, plugin: &LoadedPlugin, config: &PluginConfig) {
         plugin.last.store(None);
         let Some(other) = plugin.other.load_full() else {

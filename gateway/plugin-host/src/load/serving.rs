@@ -138,9 +138,8 @@ impl PluginLoader {
         self.plugins().any(|served| Arc::ptr_eq(served, plugin))
     }
 
-    /// Loads the built-in plugins that no file or library replaces. Each takes over from the plugin of its name among
-    /// `leaving`, whose file or library is gone. Contracts are not asked what they need: `unavailable` would be no better for
-    /// them.
+    /// Loads the built-in plugins that no file or library replaces. Each replaces the plugin of its name among `leaving`,
+    /// whose file or library is gone. The needs of contracts are not checked: `unavailable` would be no better for them.
     pub(super) async fn fall_back(&mut self, leaving: &[Arc<LoadedPlugin>]) -> Vec<LoadReport> {
         let mut reports = Vec::new();
         for at in 0..self.built_in.len() {
@@ -206,8 +205,8 @@ impl PluginLoader {
         Ok((plugin, build.notes))
     }
 
-    /// Prepares a built-in component, and returns its `about`. Once that is kept beside the compiled code, the code is loaded
-    /// when a call needs it.
+    /// Prepares a built-in component, and returns its `about`. Once that is kept next to the compiled code, the code is
+    /// loaded when a call needs it.
     async fn prepare_built_in(
         &self,
         name: &str,
@@ -278,8 +277,8 @@ impl PluginLoader {
         Some(plugin)
     }
 
-    /// Takes out the built-in plugins that the plugin of a file or library replaces. One that it took over from serves on
-    /// as that plugin.
+    /// Takes out the built-in plugins that the plugin of a file or library replaces. A built-in plugin that became `by`
+    /// itself continues to serve.
     pub(super) fn displace(&mut self, by: &Arc<LoadedPlugin>) {
         let about = by.generation.load();
         let mut displaced = Vec::new();

@@ -1,7 +1,7 @@
 //! Decides about a build by one table, whatever its origin.
 //!
 //! A row is a source, and names the checks of its builds in their order. The first check that a build does not pass decides.
-//! What a check needs to know is found when its turn comes: a build that is refused by its name is not asked for its tools.
+//! What a check needs is found only when its turn comes: a build that is refused by its name is not asked for its tools.
 
 use crate::PluginConfig;
 
@@ -29,7 +29,7 @@ pub(super) enum BuildSource {
 }
 
 /// A question about a build. Whether it can be read, compiled or copied, and has an `about`, comes before all of these; so do
-/// pin and signature of a library, which is not opened before, and the pin of a kept build.
+/// the pin and signature of a library, which is not opened before, and the pin of a kept build.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BuildCheck {
     /// It is the plugin that is expected there.
@@ -72,7 +72,7 @@ impl BuildSource {
 pub(super) struct BuildFacts {
     /// Whether a connection is granted to the plugin for writing.
     pub(super) may_write: bool,
-    /// Whether a pin says which builds may run.
+    /// Whether a pin determines which builds may run.
     pub(super) is_pinned: bool,
     /// Whether the plugin is being developed.
     pub(super) in_development: bool,
@@ -97,7 +97,7 @@ pub(super) enum AcceptanceRecord {
 /// The gate's verdict on a build's tools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ToolAdmission {
-    /// It has no tools, and none are needed; or there is no gate.
+    /// It has no tools and needs none; or there is no gate.
     NoTools,
     /// A published contract needs tools, and it has none.
     ToolsMissing,
@@ -138,7 +138,7 @@ impl BuildFacts {
         self.passed[check as usize] = Some(passed);
     }
 
-    /// Returns the verdict if this check alone were to decide; `None` if it is still to be made.
+    /// Returns the verdict that follows from this check on its own; `None` if it is still to be made.
     fn after(&self, check: BuildCheck) -> Option<LoadVerdict> {
         let verdict = match check {
             BuildCheck::Acceptance if !self.needs_acceptance() => LoadVerdict::Serve,
@@ -173,7 +173,7 @@ mod tests {
     use super::*;
 
     /// The verdict on every build. The first row that matches decides; `.` matches anything, and words joined by `|` match
-    /// one of them. `watched`: its plugin may write, has no pin, and is not being developed.
+    /// any of these. `watched`: its plugin may write, has no pin, and is not being developed.
     const TABLE: &str = "
         source                    identity pin  signature names watched record           tools needs gate            verdict
 
@@ -310,7 +310,7 @@ mod tests {
         );
     }
 
-    /// Checks that are found one by one come to the verdict of all of them, and none is made after the deciding one.
+    /// Checks made one by one give the same verdict as all checks together, and none is made after the deciding one.
     #[test]
     fn a_check_is_made_only_where_those_before_it_leave_the_answer_open() {
         each_build(|source, whole, words| {

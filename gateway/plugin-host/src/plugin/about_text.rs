@@ -1,5 +1,5 @@
-//! Reads what a plugin says about itself. It is read strictly, since the rest of the gateway shows it and uses it as
-//! keys.
+//! Reads the `about` text of a plugin. It is read strictly, since the rest of the gateway shows its parts and uses
+//! them as keys.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -16,7 +16,7 @@ pub(crate) struct PluginDescription {
     pub(crate) adapters: Vec<AboutAdapter>,
 }
 
-/// An adapter, written as a name alone or with the schema of its settings.
+/// An adapter, written either as only a name or with the schema of its settings.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(from = "AdapterText")]
 pub(crate) struct AboutAdapter {
@@ -48,8 +48,8 @@ impl From<AdapterText> for AboutAdapter {
 }
 
 impl PluginDescription {
-    /// Parses the text. Unknown members are left alone, since they are how this text grows. `collections` says that the
-    /// component exports them, and so must name its adapters.
+    /// Parses the text. Unknown members are ignored, since later versions may add some. `collections` means that the
+    /// component exports that interface, and so must name its adapters.
     pub(crate) fn parse(text: &str, collections: bool) -> Result<Self, String> {
         if text.len() > TEXT_MAX_BYTES {
             return Err(format!(

@@ -13,7 +13,7 @@ use super::ComponentCode;
 pub(crate) struct DeferredCode {
     code: Arc<OnceLock<ComponentCode>>,
     load: Arc<Load>,
-    /// The attempt that runs now. Calls that come meanwhile wait for it and begin none of their own.
+    /// The attempt that runs now. Calls that come in the meantime wait for it and do not begin another one.
     attempt: Arc<Mutex<Option<LoadAttempt>>>,
 }
 
@@ -112,7 +112,7 @@ mod tests {
         while attempts.load(Ordering::SeqCst) == 0 {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
-        // Each of them waits for it, and the table has it too.
+        // Each caller waits for it, and the table has it too.
         let waiting = || code.attempt.lock().as_ref().and_then(Shared::strong_count);
         while waiting() != Some(12) {
             tokio::time::sleep(Duration::from_millis(1)).await;

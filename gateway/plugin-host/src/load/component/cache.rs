@@ -1,4 +1,4 @@
-//! Keeps compiled plugins on disk, for this user alone. Loading a `.cwasm` runs native code, so only files that this user
+//! Keeps compiled plugins on disk, for this user only. Loading a `.cwasm` runs native code, so only files that this user
 //! wrote, in a folder that no other user can write to, are ever read back.
 
 use std::{
@@ -13,9 +13,9 @@ use crate::engine::{EnginePair, EngineSize};
 
 /// The bound on compiled files; the oldest go.
 const FILES_MAX: usize = 64;
-/// What a compiled file ends in. Others of the folder are left alone.
+/// The extension of compiled files. Other files in the folder are left alone.
 const ENDING: &str = "cwasm";
-/// What the file beside it ends in, with what the plugin says about itself.
+/// The extension of the file next to it, with the plugin's `about`.
 const ABOUT: &str = "about";
 
 pub(in crate::load) struct ComponentCache {
@@ -61,7 +61,7 @@ impl ComponentCache {
         found
     }
 
-    /// Returns what a plugin that is built in says about itself, and the engine that its compiled code is for.
+    /// Returns the `about` of a built-in plugin, and the engine that its compiled code is for.
     pub(in crate::load) fn kept_about(&self, digest: &str) -> Option<(String, EngineSize)> {
         let code = self.path(digest)?;
         let path = code.with_extension(ABOUT);
@@ -80,7 +80,7 @@ impl ComponentCache {
         Some((about.to_owned(), size))
     }
 
-    /// Keeps what a plugin says about itself beside its compiled code.
+    /// Keeps the `about` of a plugin next to its compiled code.
     pub(in crate::load) fn keep_about(&self, digest: &str, about: &str, size: EngineSize) {
         let Some(path) = self.path(digest).map(|code| code.with_extension(ABOUT)) else {
             return;

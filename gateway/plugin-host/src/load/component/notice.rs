@@ -1,4 +1,4 @@
-//! Says that a plugin is compiled, where that takes long: nothing else is seen meanwhile.
+//! Reports that a plugin is being compiled if that takes long: nothing else is shown in the meantime.
 
 use std::{
     sync::mpsc::{RecvTimeoutError, channel},
