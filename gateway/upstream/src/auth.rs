@@ -54,8 +54,8 @@ pub struct OauthServer {
 
 /// Keeps the accounts of callers, beyond this process.
 pub trait AccountKeeper: Send + Sync {
-    /// Returns the number of the account that the owner has now. A failure of the kind [`UpstreamFailureKind::NoAccount`] says that there is
-    /// none.
+    /// Returns the number of the account that the owner has now. A failure of the kind [`UpstreamFailureKind::NoAccount`] means
+    /// that there is none.
     fn account<'k>(&'k self, server: &'k OauthServer, owner: &'k AccountOwner)
     -> Granting<'k, i64>;
 
@@ -126,7 +126,7 @@ impl TokenSource {
         Some(UpstreamFailure { scopes, ..failure })
     }
 
-    /// Masks the token in what the server says.
+    /// Masks the token in the server's text.
     pub(crate) fn mask<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let mask = self.sent.lock().as_ref().map(|sent| sent.mask.clone());
         mask.map_or(Cow::Borrowed(text), |mask| mask.mask(text))

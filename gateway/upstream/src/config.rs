@@ -31,7 +31,7 @@ pub struct UpstreamConfig {
     pub command: Vec<String>,
     /// Further arguments.
     pub args: Vec<String>,
-    /// The child's environment beside `PATH`, `HOME`, `LANG` and `TMPDIR`.
+    /// The child's environment in addition to `PATH`, `HOME`, `LANG` and `TMPDIR`.
     pub env: BTreeMap<String, String>,
     /// The folder in which the command is started; by default the folder of the configuration.
     pub folder: Option<PathBuf>,
@@ -41,7 +41,7 @@ pub struct UpstreamConfig {
     pub url: Option<String>,
     /// The headers sent with every request.
     pub headers: BTreeMap<String, String>,
-    /// How requests are authorized beside that.
+    /// How requests are authorized in addition to that.
     pub auth: Option<AuthConfig>,
     /// The transport; by default it is tried out.
     pub transport: Option<TransportWord>,
@@ -59,7 +59,7 @@ pub struct UpstreamConfig {
     pub resources: UpstreamResources,
     /// A file that chooses, renames, describes and bounds its tools.
     pub overlay: Option<PathBuf>,
-    /// The contract that its tools are published as; by default one of its own name.
+    /// The contract that its tools are published as; by default one with the server's name.
     pub contract: Option<String>,
     /// The text in front of every tool's name, with `_` between them; by default the upstream's name, and with ""
     /// nothing.
@@ -70,7 +70,7 @@ pub struct UpstreamConfig {
     pub timeout_ms: u64,
     pub in_flight_max: usize,
     pub sessions_max: usize,
-    /// A session that was not used for so long is closed.
+    /// A session that was not used for this long is closed.
     pub idle_s: u64,
     pub result_max_bytes: usize,
     /// The bound on all its lists together.
@@ -125,7 +125,7 @@ pub enum ChangeMode {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum UpstreamResources {
-    /// The resources change by themselves, as files do: the server is asked for the list each time.
+    /// The resources change on their own, as files do: the server is asked for the list each time.
     #[default]
     Live,
     /// The list is part of the approved version.
@@ -165,7 +165,7 @@ impl Default for UpstreamConfig {
     }
 }
 
-/// A fault of an entry beside the types of its values: the key, the fault, and what to do.
+/// A fault of an entry other than the types of its values: the key, the fault, and what to do.
 pub type Wrong = (&'static str, String, String);
 
 impl UpstreamConfig {

@@ -20,7 +20,7 @@ pub struct UpstreamFailure {
     pub scopes: Box<[String]>,
     /// Whether the server may have read something of the request; if not, it may be sent again.
     pub is_handed_over: bool,
-    /// When the server wants to be asked again, if it said so: seconds.
+    /// The seconds after which the server accepts requests again, if it stated that.
     pub retry_after_s: Option<NonZeroU16>,
 }
 
@@ -31,11 +31,11 @@ pub enum UpstreamFailureKind {
     Start,
     /// The address could not be reached, or its server is not the expected one.
     Unreachable,
-    /// The server wants credentials, or others.
+    /// The server requires credentials, or different ones.
     Access,
     /// The account that is called with is not connected, or is over.
     NoAccount,
-    /// The address knows no such request: not this transport, or not this era.
+    /// The address does not support such a request: not this transport, or not this era.
     NotHere,
     /// The server takes no more requests for a while.
     Limited,

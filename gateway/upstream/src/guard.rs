@@ -1,8 +1,8 @@
 //! The process between us and a child. It holds nothing but an eye on us: when we are gone, however that came, it ends
 //! the child and everything the child started.
 //!
-//! Both are in one process group of their own, and the child has our pipes themselves, so that a call pays nothing for
-//! the guard. It sees us go by the pipe of its stdout: the system marks one whose reader is gone.
+//! Both are in one separate process group, and the child has our pipes themselves, so that the guard costs a call
+//! nothing. The guard notices our end by the pipe of its stdout: the system marks a pipe whose reader is gone.
 
 use std::{
     ffi::OsString,
@@ -67,7 +67,7 @@ async fn watch(mut command: tokio::process::Command) -> io::Result<i32> {
             return Ok(status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or_default()));
         }
         _ = gone => {
-            // The gateway is gone, and with it the other end of the child's stdin, which tells it already.
+            // The gateway is gone, and with it the other end of the child's stdin, from which the child notices.
             if timeout(ALONE, child.wait()).await.is_err() {
                 tell(&child);
             }
@@ -89,8 +89,8 @@ fn tell(child: &Child) {
     }
 }
 
-/// Ends this process and all of its group once the other end of `pipe` is closed: for a child that needs no guard beside it,
-/// since its program is ours.
+/// Ends this process and all of its group once the other end of `pipe` is closed: for a child that needs no guard, since its
+/// program is ours.
 pub fn end_with_reader(pipe: impl AsFd + Send + 'static) {
     std::thread::spawn(move || {
         wait_for_the_end(&pipe);

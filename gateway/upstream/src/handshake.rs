@@ -15,7 +15,7 @@ use crate::{
     settings::EraPreference,
 };
 
-/// The result of the handshake: the version, and what the server says about itself.
+/// The result of the handshake: the version, and the server's description of itself.
 pub(crate) struct HandshakeResult {
     pub(crate) version: &'static str,
     /// The result of `server/discover` or `initialize`: name, capabilities, instructions.
@@ -64,8 +64,8 @@ const FIRST: ProtocolVersion = ProtocolVersion::V2024_11_05;
 enum EraVerdict {
     Modern(Box<RawValue>),
     Legacy,
-    /// The answer says nothing of an era. The failure is that of the question, and counts if the server does not know
-    /// `initialize` either.
+    /// The answer does not identify an era. The failure is that of this request, and counts if the server does not
+    /// support `initialize` either.
     Unclear(UpstreamFailure),
 }
 
@@ -93,7 +93,7 @@ pub(crate) async fn agree(
             tokio::select! {
                 verdict = &mut discover => match verdict {
                     Ok(EraVerdict::Modern(about)) => Ok(HandshakeResult { version: MODERN, about }),
-                    // The other question may be answered yet; if not, its failure says why.
+                    // The other request may still be answered; if not, its failure explains why.
                     Ok(EraVerdict::Legacy | EraVerdict::Unclear(_)) | Err(_) => initialize.await,
                 },
                 agreed = &mut initialize => match agreed {

@@ -35,19 +35,19 @@ use crate::{
     unreadable::{answered_id, id_behind_text, messages_in_row},
 };
 
-/// Lines of a child's stdout that are no messages; one that prints more has mistaken its stdout for a log.
+/// Lines of a child's stdout that are not messages; a child that prints more has mistaken its stdout for a log.
 const RUBBISH_MAX: u64 = 10_000;
-/// The messages that answer nothing which a server may send within a span of time; a large one counts as all of them. A server
-/// that sends more is read slowly, so that it waits, and does not take the processor from the others.
+/// The unsolicited messages that a server may send within a span of time; a large one counts as this many. A server that sends
+/// more is read slowly, so that it waits, and does not take processor time from the others.
 const UNASKED_MAX: u64 = 1_000;
 const UNASKED_SPAN: Duration = Duration::from_millis(100);
-/// The time in which an answer comes by itself that was written behind other text: servers log what they are about to answer.
+/// The time to wait for a separate answer after one was found behind other text: servers log what they are about to answer.
 const LOGGED_WAIT: Duration = Duration::from_secs(2);
 /// The number of resource changes that may wait for a slow reader.
 const UPDATED_MAX: usize = 256;
 /// The questions of the server that wait for the caller of one call. Each may be as large as a message.
 const QUESTIONS_MAX: usize = 16;
-/// The calls that were given up and may still run at the server. With so many, it is no longer noted which of them end.
+/// The abandoned calls that may still run at the server. At this number, it is no longer noted which of them end.
 const GIVEN_UP_MAX: usize = 1_024;
 
 pub(crate) type Answer = Result<Box<RawValue>, RequestError>;
@@ -62,7 +62,7 @@ pub(crate) struct UpstreamInbox {
     ask: Vec<ClientCapability>,
     /// Whether callers that must not see each other's messages share the session.
     is_shared: bool,
-    /// The tokens that requests bear, which are masked in what the server says.
+    /// The tokens that requests carry, which are masked in what the server sends.
     tokens: Option<TokenSource>,
     /// The number of times that a list changed, or that the session ended.
     changes: watch::Sender<u64>,
@@ -75,8 +75,7 @@ pub(crate) struct UpstreamInbox {
     last: AtomicU64,
     /// Answers without a request. One that comes too late does not count.
     pub(crate) strays: AtomicU64,
-    /// The messages that answer nothing: how many have come, how many of them before the span of time that runs, and when it
-    /// began.
+    /// The unsolicited messages: how many have come, how many of these before the current span of time, and when it began.
     unasked: AtomicU64,
     span: Mutex<(u64, Instant)>,
 }
@@ -84,8 +83,8 @@ pub(crate) struct UpstreamInbox {
 #[derive(Default)]
 struct InboxState {
     by_id: HashMap<u64, PendingRequest>,
-    /// The calls whose answers are no longer awaited and did not come: what names no call may be about one of them. Kept where
-    /// callers share the session that must not see each other's messages.
+    /// The calls whose answers are no longer awaited and did not come: a message that names no call may be about one of these.
+    /// Kept if the session is shared by callers that must not see each other's messages.
     given_up: HashSet<u64>,
     /// Why nothing comes any more.
     over: Option<UpstreamFailure>,
@@ -159,7 +158,7 @@ impl InboxState {
         }
     }
 
-    /// Notes that a call which was given up has ended.
+    /// Notes that an abandoned call has ended.
     fn end(&mut self, id: u64) {
         if self.given_up.len() < GIVEN_UP_MAX {
             self.given_up.remove(&id);
@@ -245,7 +244,7 @@ impl UpstreamInbox {
         }
     }
 
-    /// Returns `true` if a message that names no call may be about one that was given up, whose caller is not here any more.
+    /// Returns `true` if a message that names no call may be about an abandoned one, whose caller is gone.
     fn may_be_of_another(&self, of: Option<u64>) -> bool {
         of.is_none() && !self.waiting.lock().given_up.is_empty()
     }
@@ -256,7 +255,7 @@ impl UpstreamInbox {
     }
 
     /// Takes one message, or several if the server batches. Returns the messages to send back. While a large one is read, the
-    /// calls of other servers go on.
+    /// calls of other servers continue.
     pub(crate) async fn receive(&self, text: &str, of: Option<u64>) -> Vec<String> {
         match text.len() > LARGE_BYTES {
             true => ApartTurn::wait().await.run(|| self.read(text, of)),
@@ -329,7 +328,7 @@ impl UpstreamInbox {
         let Some(awaited) = waiting.by_id.remove(&id) else {
             return;
         };
-        // The call may go on where its connection broke.
+        // The call may continue although its connection broke.
         let is_cut = matches!(&error, RequestError::Failed(failure) if failure.kind == UpstreamFailureKind::Closed);
         if is_cut && self.is_shared {
             waiting.give_up(id, &awaited);
@@ -338,7 +337,7 @@ impl UpstreamInbox {
         let _ = awaited.answer.send(Err(error)); // the receiver may be gone
     }
 
-    /// Ends the session. The first reason stays.
+    /// Ends the session. The first reason is kept.
     pub(crate) fn close(&self, failure: UpstreamFailure) {
         let mut waiting = self.waiting.lock();
         let failure = waiting.over.get_or_insert(failure).clone();
@@ -371,7 +370,7 @@ impl UpstreamInbox {
         self.waiting.lock().over.is_some()
     }
 
-    /// Is cancelled once the server no longer knows the session.
+    /// Cancelled once the server no longer knows the session.
     pub(crate) fn forgotten(&self) -> &CancellationToken {
         &self.forgotten
     }
@@ -419,7 +418,7 @@ impl UpstreamInbox {
                                     Some(refusal(id, -1, "too many requests wait for an answer"))
                                 }
                                 Ok(()) => None,
-                                // Its call is given up just now.
+                                // Its call has just been abandoned.
                                 Err(TrySendError::Closed(_)) => Some(self.answer_to(id, method)),
                             };
                         }
@@ -464,7 +463,7 @@ impl UpstreamInbox {
         None
     }
 
-    /// Fails the request of an answer that has other text before it on its line, unless the answer comes by itself soon.
+    /// Fails the request of an answer that has other text before it on its line, unless the answer soon comes on its own line.
     pub(crate) async fn fail_behind_text(self: &Arc<Self>, text: &str) {
         let find = || id_behind_text(without_mark(text));
         let id = match text.len() > LARGE_BYTES {

@@ -1,8 +1,8 @@
 //! A client of other MCP servers: child processes and URLs, both eras of the protocol, everything bounded.
 //!
-//! A [`UpstreamSession`] is opened to a [`UpstreamTarget`], agrees with the server on an era, and then lists and calls. The server's answers
-//! stay raw JSON, to be read by code that knows their form. [`UpstreamRegistry`] are the servers of a configuration, each with its
-//! sessions. Nothing in this crate knows contracts.
+//! A [`UpstreamSession`] is opened to a [`UpstreamTarget`], agrees with the server on an era, and then lists and calls. The
+//! server's answers are kept as raw JSON, to be read by code that knows their form. [`UpstreamRegistry`] has the servers of a
+//! configuration, each with its sessions. Nothing in this crate depends on contracts.
 
 mod auth;
 mod config;

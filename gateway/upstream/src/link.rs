@@ -19,7 +19,7 @@ use crate::{
 
 pub(crate) use client::ask_for_challenge;
 
-/// The time that a server may take to accept an answer to a request of its own.
+/// The time that a server may take to accept an answer to one of its own requests.
 pub(crate) const REPLY_MAX: Duration = Duration::from_secs(10);
 
 pub(crate) enum UpstreamLink {
@@ -51,8 +51,8 @@ impl UpstreamLink {
         }
     }
 
-    /// Sends a request, and is ready once it is handed over, or waits to be; over HTTP only once its answer has come to the
-    /// inbox, or why none does. To drop this is to hang up.
+    /// Sends a request, and is ready once it is handed over, or queued to be; over HTTP only once its answer, or the reason
+    /// why there is none, is in the inbox. Dropping the future hangs up.
     pub(crate) async fn exchange(&self, message: OutgoingMessage) -> Result<(), UpstreamFailure> {
         match self {
             Self::Http(http) => http.exchange(&message).await,
@@ -60,8 +60,8 @@ impl UpstreamLink {
         }
     }
 
-    /// Sends a message. It is ready once the message is handed over, or waits to be: an answer comes to the inbox, and
-    /// so does a failure.
+    /// Sends a message. It is ready once the message is handed over, or queued to be: the inbox receives the answer or
+    /// a failure.
     pub(crate) async fn send(&self, message: OutgoingMessage) -> Result<(), UpstreamFailure> {
         match self {
             Self::Child(child) => child.send(message.text).await,
@@ -77,7 +77,7 @@ impl UpstreamLink {
         }
     }
 
-    /// Listens for what the server says unasked, where that takes a request of its own.
+    /// Listens for unsolicited messages of the server, if that takes a separate request.
     pub(crate) fn listen(&self, version: &'static str) {
         if let Self::Http(http) = self {
             http.listen(version);

@@ -69,7 +69,7 @@ impl ListReader {
         }
     }
 
-    /// Notes that a list is unknown. It is empty then, and what was published of it stays.
+    /// Notes that a list is unknown. It is empty then, and what was published from it is kept.
     fn refuse(&mut self, method: &'static str, note: String) -> Vec<Box<RawValue>> {
         self.notes.push(note);
         self.refused.push(method);
@@ -79,7 +79,7 @@ impl ListReader {
 
 impl UpstreamSession {
     /// Lists what the server advertises, once it has been quiet: some servers list other tools a moment after a client
-    /// stated what may be asked of it. Some announce a change whenever they are asked: what they list twice in a row counts.
+    /// stated its capabilities. Some announce a change whenever they are asked: what they list twice in a row counts.
     pub async fn lists(&self) -> Result<UpstreamLists, UpstreamFailure> {
         let mut changes = self.core.changes();
         let mut before: Option<UpstreamLists> = None;
@@ -112,7 +112,7 @@ impl UpstreamSession {
         ))
     }
 
-    /// Returns the present list of resources alone. A server that does not know it has none.
+    /// Returns only the current list of resources. A server that does not support the list has none.
     pub(crate) async fn resources(&self) -> Result<Vec<Box<RawValue>>, UpstreamFailure> {
         let mut reading = ListReader::new(self);
         let listed = self
@@ -159,8 +159,8 @@ impl UpstreamSession {
         })
     }
 
-    /// Reads one list; `None` if the server does not know the method. A server is of no use without its tools, but for their
-    /// sake it may answer another list with an error, which then is empty.
+    /// Reads one list; `None` if the server does not know the method. A server is useless without its tools, but if it has
+    /// them, it may answer another list with an error, which then counts as empty.
     async fn list(
         &self,
         method: &'static str,
@@ -194,7 +194,7 @@ impl UpstreamSession {
                 Err(RequestError::Refused(refusal))
                     if refusal.code == METHOD_NOT_FOUND && items.is_empty() =>
                 {
-                    // A server without templates need not know how to list them.
+                    // A server without templates need not support listing them.
                     if member != TEMPLATES {
                         reading.notes.push(format!(
                             "the server advertises {member} and does not know `{method}`"
@@ -263,7 +263,7 @@ impl UpstreamSession {
 fn read_page(page: &RawValue, member: &str) -> Option<(Vec<Box<RawValue>>, Option<String>)> {
     let members: HashMap<String, &RawValue> = serde_json::from_str(page.get()).ok()?;
     let items = match members.get(member)?.get() {
-        // Programs that tell no empty list from none, or from an empty object, write it so.
+        // Programs that do not distinguish an empty list from none, or from an empty object, write it so.
         "null" | "{}" => Vec::new(),
         items => serde_json::from_str(items).ok()?,
     };

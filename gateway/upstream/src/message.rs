@@ -17,7 +17,7 @@ pub(crate) const LEGACY: [&str; 4] = [
     ProtocolVersion::V2024_11_05.as_str(),
 ];
 
-/// A message for the server, and what transports must know of it.
+/// A message for the server, and what transports must know about it.
 pub(crate) struct OutgoingMessage {
     pub(crate) text: String,
     /// `None` for what has no answer.
@@ -36,7 +36,7 @@ impl OutgoingMessage {
         self.version == Some(MODERN)
     }
 
-    /// Returns `true` if every server that is sent this request knows it.
+    /// Returns `true` if every server that is sent this request supports it.
     pub(crate) fn is_known_everywhere(&self) -> bool {
         matches!(
             self.method,
@@ -98,7 +98,7 @@ impl IncomingMessage<'_> {
     }
 }
 
-/// Reads an error. Some servers write its words alone, or the code as a text.
+/// Reads an error. Some servers write only its message, or the code as a text.
 pub(crate) fn read_refusal(error: &RawValue) -> UpstreamRefusal {
     #[derive(Default, Deserialize)]
     struct ErrorMembers<'e> {

@@ -1,8 +1,8 @@
 //! The sessions with one server: opened when a call needs one, shared by callers that may share one, closed when idle.
 //!
-//! A start continues after the call that needed it gives up. A server that does not start is started again, later each time.
-//! A session that ends before its first answer counts as a failed start, for its owner only. A process that keeps ending
-//! soon is started at most twice a second.
+//! A start continues even if the call that needed it is abandoned. A server that does not start is started again, later each
+//! time. A session that ends before its first answer counts as a failed start, for its owner only. A process that keeps
+//! ending soon is started at most twice a second.
 
 use std::{
     collections::HashMap,
@@ -80,7 +80,7 @@ pub(crate) struct UpstreamPool {
     declared: Mutex<Option<DeclaredCapabilities>>,
     /// The owners whose sessions ended before any answer, which does not delay other owners.
     owners: Mutex<HashMap<SessionOwner, StartFailures>>,
-    /// Wakes when the server says that a list changed.
+    /// Wakes when the server announces that a list changed.
     changed: Arc<Notify>,
     /// Set when it was the list of resources, until that is asked for.
     resource_news: Arc<AtomicBool>,
@@ -168,7 +168,7 @@ impl UpstreamPool {
         }
     }
 
-    /// Returns a session for `key`, waiting so long at most.
+    /// Returns a session for `key`, waiting at most this long.
     pub(crate) async fn session(
         self: &Arc<Self>,
         key: SessionOwner,
@@ -232,7 +232,7 @@ impl UpstreamPool {
             self.restarts.fetch_add(1, Ordering::Relaxed);
         }
         self.may_start(&key)?;
-        // The lookout's is beside those of callers.
+        // The lookout's session does not count among those of callers.
         let of_callers = slots
             .keys()
             .filter(|other| **other != SessionOwner::Lookout)
@@ -284,7 +284,7 @@ impl UpstreamPool {
                     SessionOpening::Ready(Arc::new(session))
                 }
                 Err(failure) => {
-                    // What one caller's token is refused for is no trouble of the others.
+                    // A refusal of one caller's token does not affect the others.
                     let is_personal = pool.authorization.is_personal()
                         && matches!(
                             failure.kind,
@@ -343,7 +343,7 @@ impl UpstreamPool {
         });
     }
 
-    /// Notes the end of a session that ended by itself.
+    /// Notes the end of a session that ended on its own.
     fn note_end(&self, key: &SessionOwner, over: &SessionSlot) {
         let opening = over.opening.borrow();
         let SessionOpening::Ready(session) = &*opening else {
@@ -373,7 +373,7 @@ impl UpstreamPool {
         }
     }
 
-    /// Refuses a start as long as the server, or what this owner does with it, is to be left alone.
+    /// Refuses a start while the server, or this owner's use of it, must pause.
     fn may_start(&self, key: &SessionOwner) -> Result<(), SessionUnavailable> {
         let (of_all, owners) = (self.trouble.lock(), self.owners.lock());
         for trouble in [Some(&*of_all), owners.get(key)].into_iter().flatten() {
@@ -393,7 +393,7 @@ impl UpstreamPool {
         let mut slots = self.slots.lock();
         let idle: Vec<SessionOwner> = slots
             .iter()
-            // The sessions that all callers share, and the lookout's, stay.
+            // The sessions that all callers share, and the lookout's, are kept.
             .filter(|(key, _)| !matches!(key, SessionOwner::Lookout | SessionOwner::Shared))
             .filter(|(_, slot)| slot.is_idle() && slot.used.lock().elapsed() >= self.idle)
             .map(|(key, _)| key.clone())
@@ -434,7 +434,7 @@ impl UpstreamPool {
         self.close().await;
     }
 
-    /// Ends all sessions, and waits until nothing is left of them.
+    /// Ends all sessions, and waits until they are gone.
     pub(crate) async fn close(&self) {
         self.closing.cancel();
         let slots: Vec<Arc<SessionSlot>> =

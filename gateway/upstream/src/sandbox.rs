@@ -2,8 +2,8 @@
 //! has it.
 //!
 //! Landlock has no rule that forbids. It forbids everything, and a rule allows a folder with all that is in it. So each
-//! folder that holds such a file, at whatever depth, is opened up: what else lies in it at the start is allowed one by one.
-//! What comes to lie in it later is not.
+//! folder that holds such a file, at whatever depth, is opened up: what else is in it at the start is allowed one by one.
+//! What is added later is not.
 
 use std::{
     collections::BTreeMap,
@@ -19,7 +19,7 @@ pub struct KeptFiles {
 }
 
 impl KeptFiles {
-    /// Returns the words for the guard that say the same.
+    /// Returns the equivalent arguments for the guard.
     pub(crate) fn words(&self) -> impl Iterator<Item = OsString> {
         let named = |option: &'static str, paths: &[PathBuf]| {
             let words = paths
@@ -86,7 +86,7 @@ mod landlocked {
 
     use super::{KeptFiles, is_above};
 
-    /// Folders that programs make at home if there are none, such as those that download packages.
+    /// Folders that programs create in the home folder if missing, such as those that download packages.
     const HOME_FOLDERS: [&str; 4] = [".cache", ".config", ".local", ".npm"];
 
     /// Returns whether the kernel can keep files from processes. Before the second version of Landlock (Linux 5.19) no
@@ -149,7 +149,7 @@ mod landlocked {
             .try_for_each(|inner| allow(inner, rights, kept, rules))
     }
 
-    /// Adds one rule. A link has none: where it leads is allowed, or is not, by itself.
+    /// Adds one rule. A link gets none: its target is allowed, or not, on its own.
     fn allow_all(
         path: &Path,
         rights: BitFlags<AccessFs>,

@@ -66,7 +66,7 @@ pub struct UpstreamSession {
     /// Locked while a call runs that the server may ask something about, if only the order of messages shows to which call a
     /// question belongs.
     one_asked: tokio::sync::Mutex<()>,
-    /// The resources that the server tells news of.
+    /// The resources for which the server announces changes.
     subscribed: tokio::sync::Mutex<SubscriptionState>,
 }
 
@@ -185,7 +185,7 @@ impl UpstreamSession {
         self.core.inbox.is_closed()
     }
 
-    /// Returns `true` while more can be asked: the session is not closed, and the server knows it.
+    /// Returns `true` while requests are possible: the session is not closed, and the server knows it.
     pub(crate) fn is_usable(&self) -> bool {
         !self.is_closed() && !self.core.inbox.forgotten().is_cancelled()
     }
@@ -235,7 +235,7 @@ impl UpstreamSession {
         let (sending, agreed) = (OutgoingOperation::Asked(call.asked), self.agreed());
         let result = match self.call_once(&call, &sending, &agreed, deadline).await {
             Err(error) if is_session_over(&error, self.keeps_session(&agreed)) => {
-                // Rare work has a future of its own: it would make the future of every call large.
+                // Rare work is boxed: it would make the future of every call large.
                 Box::pin(async {
                     call.prepare(deadline, self.renew(&agreed)).await??;
                     self.call_once(&call, &sending, &self.agreed(), deadline)
@@ -416,7 +416,7 @@ impl UpstreamSession {
         }
     }
 
-    /// Declines the questions of a call that was given up: the server may wait for their answers, and others for the server.
+    /// Declines the questions of an abandoned call: the server may wait for their answers, and others for the server.
     async fn decline(
         &self,
         mut next: Option<OpenQuestion>,
@@ -433,7 +433,7 @@ impl UpstreamSession {
         }
     }
 
-    /// Says which log messages are wanted, if the server has any. A server that does not answer in time costs no later call
+    /// Tells the server which log messages are wanted, if it has any. A server that does not answer in time costs no later call
     /// that time again.
     async fn set_level(&self, level: &'static str, version: &'static str, deadline: Instant) {
         let is_told = *self.level.lock() == Some(level);

@@ -21,8 +21,8 @@ pub enum UpstreamTarget {
 pub struct UpstreamCommand {
     pub program: OsString,
     pub arguments: Vec<OsString>,
-    /// The child's environment beside `PATH`, `HOME`, `LANG` and `TMPDIR`; nothing else of Weir's environment reaches the
-    /// child.
+    /// The child's environment in addition to `PATH`, `HOME`, `LANG` and `TMPDIR`; nothing else of Weir's environment
+    /// reaches the child.
     pub environment: BTreeMap<OsString, OsString>,
     pub folder: Option<PathBuf>,
     /// The words that start [`guard`](crate::guard()), before which the command is put. Without it a child outlives us
@@ -46,7 +46,7 @@ pub struct UpstreamUrl {
 /// The transport that a server is reached by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum UpstreamTransport {
-    /// Streamable HTTP, and HTTP+SSE where the address does not know that.
+    /// Streamable HTTP, or HTTP+SSE if the address does not support that.
     #[default]
     Either,
     Http,

@@ -1,10 +1,10 @@
-//! Finds what a text answers which is no JSON, such as one with `NaN` in it, or is more than one message.
+//! Finds which request a text answers that is not JSON, such as one with `NaN` in it, or is more than one message.
 
 use serde_json::{Deserializer, value::RawValue};
 
 use crate::message::{IncomingMessage, own_id, without_mark};
 
-/// Returns the id of an answer that is mostly unreadable. `None`: it has no id of this client, or is no answer.
+/// Returns the id of an answer that is mostly unreadable. `None`: it has no id of this client, or is not an answer.
 pub(crate) fn answered_id(text: &str) -> Option<u64> {
     let mut id = None;
     let members = members(text)?;
@@ -34,7 +34,7 @@ pub(crate) fn begins_answer(text: &[u8]) -> bool {
     !names.contains(&"method") && (names.contains(&"result") || names.contains(&"error"))
 }
 
-/// Returns the id of an answer of which only the beginning and the end are there; most programs write it in one of them.
+/// Returns the id of an answer of which only the beginning and the end are known; most programs write the id in one of these.
 pub(crate) fn id_of_parts(beginning: &[u8], end: &[u8]) -> Option<u64> {
     const BEGINNING_BYTES: usize = 4096;
     if !begins_answer(beginning) {

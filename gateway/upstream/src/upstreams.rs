@@ -155,8 +155,8 @@ impl fmt::Display for CallFailure {
 }
 
 impl UpstreamRegistry {
-    /// Creates an empty set. `guard` is the command line that starts the guard of child processes; empty, there is no
-    /// guard.
+    /// Creates an empty set. `guard` is the command line that starts the guard of child processes; if it is empty,
+    /// there is no guard.
     pub fn new(guard: Vec<OsString>) -> Self {
         Self {
             by_name: RwLock::default(),
@@ -227,7 +227,7 @@ impl UpstreamRegistry {
         }
     }
 
-    /// Ends every session, and waits until nothing is left of them.
+    /// Ends every session, and waits until all are gone.
     pub async fn close(&self) {
         let close = |upstream: Arc<UpstreamServer>| {
             tokio::spawn(async move { upstream.pool.close().await })
@@ -340,7 +340,7 @@ impl UpstreamServer {
         }
         let end = match &result {
             Ok(_) | Err(CallFailure::Refused(_)) => AttemptOutcome::Answered,
-            // One that waited for its turn with the server until it was late says nothing of the tool.
+            // A call that was late because it waited for its turn with the server is no evidence about the tool.
             Err(CallFailure::Failed(failure))
                 if failure.kind == UpstreamFailureKind::Timeout && !failure.is_handed_over =>
             {
@@ -348,7 +348,7 @@ impl UpstreamServer {
             }
             Err(CallFailure::Failed(failure))
                 if !(matches!(failure.kind, UpstreamFailureKind::Cancelled | UpstreamFailureKind::NoAccount)
-                    // A refusal to one caller says nothing about the tool.
+                    // A refusal to one caller is no evidence about the tool.
                     || failure.kind == UpstreamFailureKind::Access && self.authorization.is_personal()) =>
             {
                 AttemptOutcome::Failed
@@ -389,8 +389,8 @@ impl UpstreamServer {
         })
     }
 
-    /// Returns the resources that the server lists to this caller now: in the caller's session, if it has one. To list is no
-    /// reason to start another process; the session that looks at the lists is there already, with the same credentials.
+    /// Returns the resources that the server lists to this caller now: in the caller's session, if it has one. Listing does
+    /// not start another process; the session that reads the lists exists already, with the same credentials.
     pub async fn resources(
         &self,
         owner: &CallOwner,
@@ -402,7 +402,7 @@ impl UpstreamServer {
         let now = Instant::now();
         let attempt = self.backoff.attempt(&owner.tenant, &called, now)?;
         let listed = timeout(patience, async {
-            // The list of another account is none of the caller's.
+            // The list of another account is not for this caller.
             let is_own = self.authorization.is_personal() || self.pool.has_open(&own);
             let key = if is_own { own } else { self.listening_key() };
             let lease = self
@@ -493,7 +493,7 @@ impl UpstreamServer {
         }
     }
 
-    /// Returns the server's present lists, and its name and version. The session stays open, to receive news.
+    /// Returns the server's current lists, and its name and version. The session stays open to receive changes.
     pub async fn lists(&self) -> Result<(UpstreamLists, Box<RawValue>), UpstreamFailure> {
         let lease = self.listening().await?;
         let listed = lease.session.lists().await?;
@@ -502,8 +502,8 @@ impl UpstreamServer {
         Ok((listed, lease.session.about()))
     }
 
-    /// Waits until the server says that a list changed, in any session. It never ends once the upstream is no longer
-    /// used.
+    /// Waits until the server announces that a list changed, in any session. It never returns once the upstream is
+    /// no longer used.
     pub async fn list_changed(&self) {
         self.pool.changed().notified().await;
     }
@@ -518,7 +518,7 @@ impl UpstreamServer {
         self.pool.updated()
     }
 
-    /// Asks the server to tell of changes of its lists and of these resources.
+    /// Asks the server to announce changes of its lists and of these resources.
     pub async fn subscribe(&self, uris: &BTreeSet<String>) -> Result<(), UpstreamFailure> {
         let lease = self.listening().await?;
         let subscribed = lease.session.subscribe(uris).await;
@@ -572,7 +572,7 @@ impl UpstreamServer {
         self.pool.open_sessions()
     }
 
-    /// Returns how many sessions were opened in the place of one that had ended by itself.
+    /// Returns how many sessions were opened to replace one that had ended on its own.
     pub fn restarts(&self) -> u64 {
         self.pool.restarts()
     }

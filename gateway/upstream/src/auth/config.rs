@@ -47,7 +47,7 @@ pub struct MachineConfig {
     /// The endpoint that issues tokens; by default it comes from the server's metadata.
     #[serde(default)]
     pub token_url: Option<String>,
-    /// The name of the server as a resource; by default what its metadata says.
+    /// The name of the server as a resource; by default the one in its metadata.
     #[serde(default)]
     pub resource: Option<String>,
     /// By default those that the server's metadata names.
@@ -55,7 +55,7 @@ pub struct MachineConfig {
     pub scopes: Vec<String>,
 }
 
-/// The client for accounts of callers, which each of them connects by signing in.
+/// The client for accounts of callers, which each caller connects by signing in.
 #[derive(Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct OauthConfig {
@@ -104,7 +104,7 @@ fn authorization() -> String {
 }
 
 impl AuthConfig {
-    /// Returns the faults beside the types of its values.
+    /// Returns the faults other than the types of its values.
     pub(crate) fn check(
         &self,
         url: Option<&str>,

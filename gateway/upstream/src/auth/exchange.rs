@@ -1,5 +1,5 @@
-//! Tokens that the callers' own are exchanged for (RFC 8693), at once or by an identity assertion (ID-JAG). They are kept in
-//! memory alone.
+//! Tokens that the callers' own are exchanged for (RFC 8693), directly or by an identity assertion (ID-JAG). They are kept
+//! only in memory.
 
 use std::{
     collections::HashMap,

@@ -1,4 +1,4 @@
-//! Tokens of the gateway's own (client credentials). They are kept in memory alone.
+//! The gateway's own tokens (client credentials). They are kept only in memory.
 
 use tokio::sync::Mutex;
 use weir_oauth::{OauthFault, SecretText, TokenEndpoint, TokenSet, request_client_token};

@@ -1,4 +1,4 @@
-//! A server as our child: one line a message, in a process group of its own, and always waited for.
+//! A server as our child: one line per message, in its own process group, and always waited for.
 
 use std::{
     ffi::OsStr,
@@ -140,7 +140,7 @@ impl ChildLink {
     }
 
     pub(crate) async fn send(&self, line: String) -> Result<(), UpstreamFailure> {
-        // The writer is gone where the child is, and the inbox knows why.
+        // The writer is gone if the child is, and the inbox has the reason.
         let _ = self.lines.send(line).await;
         Ok(())
     }
@@ -206,14 +206,14 @@ impl ChildTask {
             .close(ended(format!("`{}` {how}", self.name), &self.stderr));
     }
 
-    /// Logs an end that the child came to by itself, or that another program caused.
+    /// Logs that the child ended on its own, or was ended by another program.
     fn log_end(&self, status: Option<ExitStatus>) -> Option<ExitStatus> {
         self.inbox
             .log_end(&format!("it {}", how_it_ended(status)), &self.stderr.text());
         status
     }
 
-    /// Ends the child. Its stdin is closed by the writer, which heard of the end as well.
+    /// Ends the child. Its stdin is closed by the writer, which is notified of the end as well.
     async fn end(&mut self, group: &ProcessGroup) -> Option<ExitStatus> {
         for signal in [Signal::TERM, Signal::KILL] {
             if let Ok(status) = timeout(GRACE, self.child.wait()).await {
@@ -422,7 +422,7 @@ fn how_it_ended(status: Option<ExitStatus>) -> String {
     }
 }
 
-/// Returns `true` if the program is where the child would be started, so that the error can say that it is missing.
+/// Returns `true` if the program exists where the child would be started, so that the error can say that it is missing.
 fn is_there(command: &UpstreamCommand) -> bool {
     let program = Path::new(&command.program);
     if program.components().count() > 1 {

@@ -1,4 +1,4 @@
-//! The HTTP client under the links: requests to one server, with the headers that go with each of them.
+//! The HTTP client under the links: requests to one server, with the headers that go with each.
 
 use std::time::Duration;
 
@@ -118,7 +118,7 @@ impl LinkClient {
         self.send_once(authorized(request, &renewed)?).await
     }
 
-    /// Returns the failure of a request that was refused for want of scopes, where a person can give them.
+    /// Returns the failure of a request that was refused for lack of scopes, if a person can grant them.
     pub(super) fn without_scopes(&self, response: &Response<Incoming>) -> Option<UpstreamFailure> {
         let tokens = self.tokens.as_ref();
         let tokens = tokens.filter(|_| response.status() == StatusCode::FORBIDDEN)?;

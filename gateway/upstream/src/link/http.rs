@@ -52,7 +52,7 @@ pub(crate) struct HttpLink {
     message_max: usize,
     inbox: Arc<UpstreamInbox>,
     session: Mutex<Option<HeaderValue>>,
-    /// The tasks that listen on streams which stay open.
+    /// The tasks that listen on long-lived streams.
     streams: Mutex<HashMap<u64, AbortHandle>>,
     listener: Mutex<Option<AbortHandle>>,
 }
@@ -113,8 +113,8 @@ impl HttpLink {
         }
     }
 
-    /// Listens to what the server says unasked, which comes on a stream of its own in the legacy era. Most servers have
-    /// none.
+    /// Listens for unsolicited messages of the server, which arrive on a separate stream in the legacy era. Most
+    /// servers have none.
     pub(crate) fn listen(self: &Arc<Self>, version: &'static str) {
         let link = Arc::downgrade(self);
         let task = tokio::spawn(async move {
@@ -151,7 +151,7 @@ impl HttpLink {
         if let Some(session) = session {
             let mut request = self.client.request(Method::DELETE, &self.address);
             request.headers_mut().insert(SESSION, session);
-            let _ = self.client.send(request).await; // a server need not know this
+            let _ = self.client.send(request).await; // a server need not support this
         }
     }
 
@@ -274,7 +274,7 @@ impl HttpLink {
         let mut events = SseDecoder::new(self.message_max);
         let (mut body, mut unasked) = (response.into_body(), 0);
         while let Some(bytes) = chunk(&mut body).await? {
-            // What comes without a request is small, and may be comments alone.
+            // What comes without a request is small, and may be only comments.
             if id.is_none() {
                 unasked += bytes.len();
                 if unasked > LARGE_BYTES {
@@ -323,7 +323,7 @@ impl HttpLink {
         }
     }
 
-    /// Posts a message. Returns the response if it says that the message was accepted.
+    /// Posts a message. Returns the response if it reports that the message was accepted.
     async fn post(&self, message: &OutgoingMessage) -> Result<Response<Body>, RequestError> {
         let opens = message.method == "initialize";
         let mut request = self.request(Method::POST, message.version.filter(|_| !opens));
@@ -397,7 +397,7 @@ impl HttpLink {
             _ => {}
         }
         let retry_after_s = retry_after(&response);
-        // A refusal that says why in the protocol's own words; its id may be missing.
+        // A refusal that gives its reason as an error of the protocol; its id may be missing.
         let text = whole(response.into_body(), 1 << 20)
             .await
             .map(|text| self.client.masked(text))
@@ -405,11 +405,11 @@ impl HttpLink {
         let refusal = serde_json::from_str::<IncomingMessage<'_>>(without_mark(&text)).ok();
         let (id, error) = refusal.map_or((None, None), |refusal| (refusal.id, refusal.error));
         // An error that does not name the request is about the session or the era, which the server does not know. A text
-        // that is no message of the protocol may be about the arguments.
+        // that is not a message of the protocol may be about the arguments.
         let is_about_request = message
             .id
             .is_some_and(|own| id.and_then(own_id) == Some(own));
-        // A service in front of the server writes errors of its own, which are texts.
+        // A service in front of the server writes its own errors, which are texts.
         let error = error
             .filter(|error| is_about_request || error.get().starts_with('{'))
             .map(read_refusal);
@@ -431,7 +431,7 @@ impl HttpLink {
         if is_unknown && message.is_known_everywhere() {
             self.inbox.forgotten().cancel();
         }
-        // A proxy in front of a server has errors of its own, of similar shapes.
+        // A proxy in front of a server has its own errors, of similar shapes.
         let is_servers = !status.is_server_error() || is_about_request;
         if let Some(error) = error.filter(|_| is_servers) {
             return RequestError::Refused(error);
@@ -518,7 +518,7 @@ fn limited(response: &Response<Body>) -> UpstreamFailure {
     }
 }
 
-/// Returns the time after which the server says that it takes requests again, an hour at most.
+/// Returns the time after which the server takes requests again, as it reports; at most an hour.
 fn retry_after(response: &Response<Body>) -> Option<NonZeroU16> {
     const SECONDS_MAX: u16 = 3_600;
     let seconds = response.headers().get(RETRY_AFTER)?.to_str().ok()?;
@@ -527,13 +527,13 @@ fn retry_after(response: &Response<Body>) -> Option<NonZeroU16> {
     NonZeroU16::new(seconds.min(SECONDS_MAX))
 }
 
-/// Returns `true` for what servers say of a session of before their restart where they do not answer 404.
+/// Returns `true` for the messages of servers, other than 404, about a session from before their restart.
 fn names_session(message: &str) -> bool {
     let message = message.to_ascii_lowercase();
     message.contains("session") || message.contains("not initialized")
 }
 
-/// Returns `true` for words that say that a session is not known, whatever else they are about.
+/// Returns `true` for words that report an unknown session, whatever else they are about.
 pub(crate) fn loses_session(message: &str) -> bool {
     let message = message.to_ascii_lowercase();
     let is_unknown = ["not found", "expired", "unknown", "initialize"];

@@ -1,4 +1,4 @@
-//! Reads a large answer beside the messages behind it, which may be for other callers.
+//! Reads a large answer concurrently with the messages behind it, which may be for other callers.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ impl LargeAnswer {
             return Some(message);
         }
         self.finish().await;
-        // Others keep their place: a call hears nothing more once it is answered.
+        // Others keep their place: a call receives nothing more once it is answered.
         let is_whole = message.as_ref().trim_ascii_end().ends_with(b"}");
         if !is_whole || !begins_answer(message.as_ref()) {
             return Some(message);

@@ -15,7 +15,7 @@ pub(super) struct SpreadMessage {
 }
 
 impl SpreadMessage {
-    /// Returns the lines that have come, and forgets them, if `line` is a message by itself: they began none then.
+    /// Returns the lines that have come, and forgets them, if `line` is a message on its own: then they did not begin one.
     pub(super) fn interrupt(&mut self, line: &str) -> Option<Cow<'static, str>> {
         if self.text.is_empty() || !is_message(line) {
             return None;
@@ -56,7 +56,7 @@ fn is_beginning(line: &str) -> bool {
         && answered_id(line).is_none()
 }
 
-/// Returns how many brackets are open behind a line. No text of JSON goes on in the next line.
+/// Returns how many brackets are open after a line. No string of JSON continues on the next line.
 fn depth_behind(line: &str, mut depth: usize) -> usize {
     let (mut is_text, mut is_escaped) = (false, false);
     for byte in line.bytes() {

@@ -205,7 +205,7 @@ impl SseReceiver {
         };
         let sender = found.as_ref().ok().cloned();
         if let Some(waiting) = self.named.take() {
-            let _ = waiting.send(found); // the opening may have been given up
+            let _ = waiting.send(found); // the opening may have been abandoned
         }
         sender
     }

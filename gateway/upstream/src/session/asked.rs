@@ -28,8 +28,8 @@ pub struct UpstreamCall<'c> {
 /// The question to a server. Every text in it is JSON, except names and URIs.
 #[derive(Clone, Debug)]
 pub enum UpstreamOperation {
-    /// A call of a tool. `arguments` is an object, as it is to be sent. `as_task`: a server of 2025-11-25 wants it begun
-    /// as a task.
+    /// A call of a tool. `arguments` is an object, as it is to be sent. `as_task`: a server of 2025-11-25 requires that
+    /// it begins as a task.
     Tool {
         name: Arc<str>,
         arguments: Option<Box<RawValue>>,
@@ -91,7 +91,7 @@ impl UpstreamOperation {
         }
     }
 
-    /// Returns what HTTP says in `Mcp-Name`.
+    /// Returns the value of the header `Mcp-Name`.
     pub(crate) fn name(&self) -> Option<&str> {
         match self {
             Self::Tool { name, .. } | Self::Prompt { name, .. } => Some(name),

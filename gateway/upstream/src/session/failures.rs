@@ -7,8 +7,8 @@ use crate::{
     link::http::loses_session,
 };
 
-/// Returns `true` if a request was refused for its session, before anything of it was done. Some servers say so of a legacy
-/// session as they answer requests: with an id, and with the status 200.
+/// Returns `true` if a request was refused for its session, before anything of it was done. For a legacy session some
+/// servers report that like an answer: with an id, and with the status 200.
 pub(super) fn is_session_over(error: &RequestError, keeps_session: bool) -> bool {
     match error {
         RequestError::Failed(failure) => failure.kind == UpstreamFailureKind::SessionOver,

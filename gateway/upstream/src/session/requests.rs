@@ -46,7 +46,7 @@ pub(crate) struct SessionRequest {
     pub(super) headers: Vec<(String, String)>,
 }
 
-/// The members of a request's `_meta` beside the version.
+/// The members of a request's `_meta` other than the version.
 #[derive(Default)]
 pub(crate) struct OutgoingMeta<'m> {
     pub(super) progress: Option<u64>,
@@ -57,7 +57,7 @@ pub(crate) struct OutgoingMeta<'m> {
 }
 
 impl OutgoingMeta<'_> {
-    /// The `_meta` of a list: servers say to clients that know tasks which calls may become one.
+    /// The `_meta` of a list: servers announce to clients that support tasks which calls may become one.
     pub(crate) const LIST: Self = Self {
         progress: None,
         trace: None,
@@ -150,7 +150,7 @@ impl SessionCore {
         request: SessionRequest,
     ) -> Result<Box<RawValue>, RequestError> {
         let (method, limit) = (request.method, self.settings.request);
-        // The handshake has a limit of its own, around all of it.
+        // The handshake as a whole has its own limit.
         let limit = if matches!(method, "server/discover" | "initialize") {
             self.settings.start
         } else {

@@ -28,12 +28,12 @@ pub(super) struct SubscriptionState {
 }
 
 impl UpstreamSession {
-    /// The URIs of resources that the server says have changed.
+    /// The URIs of resources that the server reports as changed.
     pub fn updated(&self) -> broadcast::Receiver<String> {
         self.core.inbox.updated()
     }
 
-    /// Asks the server to tell of changes of its lists and of these resources, and of no others.
+    /// Asks the server to announce changes of its lists and of these resources, and no others.
     pub async fn subscribe(&self, uris: &BTreeSet<String>) -> Result<(), RequestError> {
         let agreed = self.agreed();
         let mut subscribed = self.subscribed.lock().await;
@@ -71,7 +71,7 @@ impl UpstreamSession {
         ] {
             for uri in uris {
                 let params = message::object(&[("uri", &message::text(&uri))]);
-                // A server that cannot tell of a resource is not asked again.
+                // A server that cannot announce changes of a resource is not asked again.
                 let _ = self
                     .core
                     .request(SessionRequest::new(method, params, agreed.version))
@@ -85,7 +85,7 @@ impl UpstreamSession {
         Ok(())
     }
 
-    /// Opens the stream on which a modern server tells of changes.
+    /// Opens the stream on which a modern server announces changes.
     async fn listen(
         &self,
         uris: &BTreeSet<String>,
@@ -114,7 +114,7 @@ impl UpstreamSession {
                 SessionRequest::new("subscriptions/listen", params, agreed.version),
             )
             .await?;
-        // What comes on the stream is heard by the inbox; its answer is the end of it.
+        // Messages on the stream go to the inbox; its answer is the end of the stream.
         let task = tokio::spawn(async move {
             let has_none = match (&mut wait.answer).await {
                 Ok(Err(RequestError::Refused(_))) => true,

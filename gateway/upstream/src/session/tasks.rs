@@ -24,7 +24,7 @@ use crate::{
 const LOOK_MIN: Duration = Duration::from_millis(50);
 const LOOK_MAX: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(500);
-/// Looks in a row that may come to nothing.
+/// Consecutive looks that may fail.
 const MISSED_MAX: u32 = 3;
 /// Questions of one task.
 const ASKED_MAX: usize = 16;
