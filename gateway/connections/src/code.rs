@@ -3,7 +3,7 @@
 //! The table is defined here because connections are the lowest crate that names a code: the plugin host, the call path and
 //! `docs/errors.md` read it too. A text becomes a [`FailureCode`] once, where it is read.
 
-/// The closed list. What a source says beside it is an [`FailureCode::UpstreamError`].
+/// The closed list. Any other error of a source is a [`FailureCode::UpstreamError`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FailureCode {
     InvalidArguments,

@@ -54,7 +54,7 @@ pub enum ConnectionConfig {
         path: PathBuf,
         #[serde(default)]
         write: bool,
-        /// Whether people put files in over the admin API. Plugins write with `write` alone.
+        /// Whether people may upload files over the admin API. Plugins need only `write` to write.
         #[serde(default)]
         uploads: bool,
     },
@@ -112,7 +112,7 @@ impl ConnectionConfig {
     }
 }
 
-/// Replaces the references to secrets, which are masked from then on in what others say. The error names the reference,
+/// Replaces the references to secrets, which are masked from then on in texts of others. The error names the reference,
 /// never a value.
 pub fn resolve(value: &str, base: &Path) -> Result<String, String> {
     filled(value, base, |reference, base| {

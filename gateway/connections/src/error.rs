@@ -18,7 +18,7 @@ pub struct ConnectionError {
 }
 
 impl ConnectionError {
-    /// Creates an error with a sentence for the caller. The code says whether nothing was changed.
+    /// Creates an error with a sentence for the caller. The code implies whether anything may have changed.
     pub fn new(code: FailureCode, message: impl Into<String>) -> Self {
         Self {
             code,

@@ -104,7 +104,7 @@ impl FileRoot {
         .await
     }
 
-    /// Returns the version and the size of a file. `Err` is `not_found` where there is none.
+    /// Returns the version and the size of a file, or the error `not_found` if there is none.
     pub async fn stat(&self, path: &str) -> Result<FileStat, ConnectionError> {
         let path = RootedPath::parse(path)?;
         self.blocking(move |inner| inner.versions.info(&inner.open_root()?, &path))

@@ -81,8 +81,8 @@ pub struct HttpResponse {
     pub body: Vec<u8>,
 }
 
-/// Makes ring the process's provider of cryptography. Several TLS users may try; the first one stays, and it is the
-/// same.
+/// Makes ring the process's provider of cryptography. Several users of TLS may try; the first one is kept, and all
+/// are the same.
 pub fn install_tls() {
     let _ = rustls::crypto::ring::default_provider().install_default();
 }
@@ -113,7 +113,7 @@ pub fn no_tls() -> Arc<rustls::ClientConfig> {
 }
 
 /// Makes a client that follows no redirect, since credentials go with its requests, and that ignores proxies from the
-/// environment: the operator alone says what goes out, and where to. `ca` is in PEM.
+/// environment: only the operator decides what goes out, and where to. `ca` is in PEM.
 fn client(base: &Url, ca: Option<&str>) -> Result<Client, String> {
     install_tls();
     let mut client = Client::builder()
@@ -169,7 +169,7 @@ impl HttpConnection {
         self.writable
     }
 
-    /// Returns any answer of the service, whatever its status, except a redirect. Redirects of a GET or HEAD that stay
+    /// Returns any answer of the service, whatever its status, except a redirect. Redirects of a GET or HEAD to URLs
     /// under the base URL are followed. A request that may change something runs to its end or the deadline even if the
     /// returned future is dropped.
     pub async fn send(

@@ -1,8 +1,8 @@
 //! Keeps ordered indexes on disk for plugins, so that a large source is not read whole for every call.
 //!
-//! Each is a SQLite file of its own: written beside its place, sorted, synced, renamed into it, and never changed again.
+//! Each is a separate SQLite file: written next to its place, sorted, synced, renamed into it, and never changed again.
 //! A crash leaves a part that the next start sweeps away, and two processes that build the same one make the same file
-//! twice. Its name is made of the source, the source's version and the column, so an outdated one is never found.
+//! twice. Its name is derived from the source, the source's version and the column, so an outdated one is never found.
 
 mod build;
 mod store;
@@ -70,7 +70,7 @@ pub struct IndexStore {
 #[derive(Default)]
 struct IndexBuilds {
     builds: HashMap<PathBuf, Arc<Mutex<IndexBuild>>>,
-    /// The bytes of all of them.
+    /// The bytes of all indexes.
     bytes: Arc<AtomicU64>,
 }
 
@@ -95,7 +95,7 @@ impl IndexStore {
         self.opened(name).map(|opened| opened.covers)
     }
 
-    /// Returns the entries of an index in a range. `Err` is `not_found` if there is no such index.
+    /// Returns the entries of an index in a range, or the error `not_found` if there is no such index.
     pub fn range(
         &self,
         name: IndexName<'_>,

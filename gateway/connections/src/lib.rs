@@ -1,6 +1,6 @@
 //! Provides named doors to outside systems. An operator defines them; contracts and plugins only ever name them.
 //!
-//! Pools, credentials and caps live here. Nothing in this crate knows plugins, HTTP servers or contracts.
+//! Pools, credentials and caps live here. Nothing in this crate depends on plugins, HTTP servers or contracts.
 
 pub mod browse;
 pub mod code;
@@ -62,7 +62,7 @@ impl ConnectionRegistry {
         }
     }
 
-    /// Does the same where others are open already: those that stay as they were, secrets included, keep their pools.
+    /// Does the same when others are open already: unchanged connections, secrets included, keep their pools.
     /// A connection with a problem is left out, and the others are opened. A connection that leads straight into Weir's own
     /// state is such a problem; files above that are opened, and the state beneath them is out of reach.
     pub fn renewed(

@@ -120,7 +120,7 @@ pub fn learn(secret: &str) {
     learn_parts(parts(secret));
 }
 
-/// Learns a value that is written where it is used, if its name says that it is a secret; of another, the secrets of a URL.
+/// Learns a value that is written where it is used, if its name marks it as a secret; from any other value, the secrets of a URL.
 pub fn learn_named(name: &str, value: &str) {
     if is_secret_name(name) {
         learn(value);
@@ -129,9 +129,9 @@ pub fn learn_named(name: &str, value: &str) {
     }
 }
 
-/// Learns the value of a reference, such as `env:NAME`, in the header or variable `name`. Where neither name says that it is
-/// a secret, only a long value with digits and without blanks, `@` and `/` is one: any other may be a word, an address, a
-/// path or a URL.
+/// Learns the value of a reference, such as `env:NAME`, in the header or variable `name`. If neither name marks it as a
+/// secret, only a long value with digits and without blanks, `@` and `/` is one: any other may be a word, an address, a path
+/// or a URL.
 pub fn learn_referred(name: &str, reference: &str, value: &str) {
     let is_named = is_secret_name(name) || is_secret_name(reference);
     let is_unknown = value.len() >= UNNAMED_LENGTH_MIN
@@ -224,7 +224,7 @@ pub fn is_secret_name(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     let mut words = name.split(|character: char| !character.is_ascii_alphanumeric());
     let last = words.clone().next_back();
-    // The folder of a file may say that it is a secret, whatever its name ends with.
+    // The folder of a file may mark it as a secret, whatever its name ends with.
     let is_file = name.starts_with("file:");
     if !is_file && last.is_some_and(|last| DESCRIBING_WORDS.contains(&last)) {
         return false;
@@ -379,7 +379,7 @@ impl SecretMask {
         }
     }
 
-    /// Replaces every secret in a text. JSON stays JSON: an escape is replaced whole or not at all.
+    /// Replaces every secret in a text. JSON remains JSON: an escape is replaced as a whole or not at all.
     pub fn mask<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let Some(finder) = &self.finder else {
             return Cow::Borrowed(text);

@@ -1,7 +1,7 @@
 //! SQL databases: SQLite, PostgreSQL, MySQL and MariaDB. Bound parameters only; one statement a call.
 //!
 //! A connection reaches its one database and nothing else, whatever the statement says: each kind's module lists what
-//! keeps it so. Reads leave nothing behind; writes need `write = true` and run in a transaction of their own.
+//! ensures that. Reads leave nothing behind; writes need `write = true` and run in their own transaction.
 
 mod datetime;
 mod decimal;
@@ -42,7 +42,7 @@ pub struct SqlStatement<'a> {
     /// A JSON array; SQLite and MySQL bind JSON types as they are, PostgreSQL binds every one as text (the statement
     /// casts).
     pub parameters: &'a str,
-    /// Rows at most; one more is read to know whether there were more.
+    /// The maximum number of rows; one more is read to know whether there were more.
     pub limit: u32,
     /// JSON: `{"describe": true}` prepares only and answers one row a column: `{name, type, nullable}`.
     /// `{"expect_rows": 1}`, for writes: rolled back unless exactly as many rows were changed; `not_found` for
@@ -166,8 +166,8 @@ impl SqlConnection {
         Ok(self.run(statement, StatementAccess::Read).await?.rows)
     }
 
-    /// Writes, when the connection says `write = true`. Rows (`RETURNING`) of the statement. Runs to its end or
-    /// its deadline even when the returned future is dropped.
+    /// Writes, if the connection has `write = true`, and returns the statement's rows (`RETURNING`). Runs to
+    /// its end or its deadline even if the returned future is dropped.
     pub async fn query_write(
         &self,
         statement: SqlStatement<'_>,

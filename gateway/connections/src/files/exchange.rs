@@ -37,7 +37,7 @@ pub(super) enum ExchangeOutcome {
     Changed,
 }
 
-/// Returns the stamp of the file that has a name; a link has none of its own.
+/// Returns the stamp of the file with this name; a link itself has none.
 pub(super) fn stamp(folder: &Dir, name: &Path) -> Option<FileStamp> {
     let metadata = folder.symlink_metadata(name).ok()?;
     Some(FileStamp::from_metadata(&metadata))

@@ -14,12 +14,12 @@ pub(super) enum LeaseAnswer<'f> {
     Given(FileLease<'f>),
     /// Another program has the file open for writing.
     Writers,
-    /// There are no leases here.
+    /// Leases are not supported here.
     Unknown,
 }
 
 impl<'f> FileLease<'f> {
-    /// Asks for a lease on a file that is open for reading alone.
+    /// Asks for a lease on a file that is open only for reading.
     pub(super) fn take(file: &'f File) -> LeaseAnswer<'f> {
         match kernel::take(file.as_raw_fd()) {
             Ok(()) => LeaseAnswer::Given(Self { file }),
@@ -61,7 +61,7 @@ mod kernel {
     }
 
     pub(super) fn take(fd: RawFd) -> io::Result<()> {
-        // The kernel tells of a program that waits by a signal. This one is ignored unless a program asks for it; the usual
+        // The kernel announces a waiting program by a signal. This one is ignored unless a program asks for it; the usual
         // one would end the process.
         control(fd, F_SETSIG, libc::SIGURG)?;
         control(fd, libc::F_SETLEASE, libc::F_RDLCK).map(drop)

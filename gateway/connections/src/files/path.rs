@@ -6,7 +6,7 @@ use crate::{ConnectionError, FailureCode};
 
 const LENGTH_MAX_BYTES: usize = 1024;
 
-/// A relative path of plain names. Whether it stays beneath the root through links is for the opening to decide.
+/// A relative path of plain names. Whether it leaves the root through links is decided when it is opened.
 #[derive(Clone, Debug)]
 pub(super) struct RootedPath(String);
 
@@ -55,7 +55,7 @@ impl PathPrefix {
 }
 
 /// Returns `true` for names that are neither listed nor opened: hidden files tend to hold credentials, and Weir's own
-/// temporary file is one of them.
+/// temporary file is hidden too.
 pub(super) fn hidden(name: &str) -> bool {
     name.starts_with('.')
 }

@@ -3,8 +3,8 @@
 //! The lock is `flock` on the file's folder: it leaves no file behind, works between threads and processes, and ends with its
 //! process. Under it the temporary file has one fixed name, so that the next writer removes what a crash left behind.
 //!
-//! Programs of people do not know the lock. So the new file and the old exchange their names, and what comes out is looked at:
-//! if it is not the file that was read, it goes back, and the change is made again on it (`exchange`).
+//! Programs that people use do not take the lock. So the new file and the old one exchange their names, and the file that
+//! comes out is checked: if it is not the one that was read, it is put back, and the change is made again on it (`exchange`).
 
 use std::{
     fs::TryLockError,
@@ -268,8 +268,8 @@ fn write_appended<'v>(
 ) -> Result<Option<String>, ConnectionError> {
     let before = old.metadata().map_err(failed)?;
     let (size, stamp) = (before.len(), FileStamp::from_metadata(&before));
-    // The times of a file tell whether it changes again only if it was not just changed; the digest of a file that was
-    // is not known.
+    // The times of a file show another change only if it was not just changed; the digest of a file that was just
+    // changed is unknown.
     if edits
         .iter()
         .any(|(at, length, _)| (*at, *length) != (size, 0))

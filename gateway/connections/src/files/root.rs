@@ -1,7 +1,7 @@
 //! The root of a connection while it is open: how a path is found beneath it.
 //!
 //! A root may contain a folder that no path reaches, Weir's own state. If it does, each folder on the way to a file is opened
-//! by itself, without following a link, and compared with that folder: a link that is swapped in meanwhile, or another name
+//! separately, without following a link, and compared with that folder: a link that is swapped in meanwhile, or another name
 //! of the folder, leads nowhere else. A hard link to a file of the state is such a file under another name, and cannot be
 //! recognised; only a user that may write to the state can make one.
 
@@ -46,7 +46,7 @@ impl PrivateFolder {
         &self.path
     }
 
-    /// Returns the folder that was seen first, and the one that has its name now. Without one, nothing is protected.
+    /// Returns the folder that was seen first, and the one that has its name now. If there is none, nothing is protected.
     fn folders(&self) -> io::Result<Vec<Identity>> {
         let now = match std::fs::metadata(&self.path) {
             Ok(metadata) => Some((metadata.dev(), metadata.ino())),
@@ -67,7 +67,7 @@ impl PrivateFolder {
     }
 }
 
-/// Returns the path without links; a part that is not there yet stays as it is written.
+/// Returns the path without links; a part that does not exist yet is kept as written.
 pub(crate) fn real(path: &Path) -> PathBuf {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let known = |there: &Path| {
@@ -144,7 +144,8 @@ impl OpenRoot {
         }
     }
 
-    /// Opens a regular file only: a pipe would block, and a device is no table. Whatever else has the name, there is no file.
+    /// Opens a regular file only: a pipe would block, and a device is not a table. If anything else has the name, the file
+    /// counts as missing.
     pub(super) fn file(&self, path: &RootedPath) -> Result<File, ConnectionError> {
         if !self.metadata(path)?.is_file() {
             return Err(no_file());
@@ -162,7 +163,7 @@ impl OpenRoot {
         }
     }
 
-    /// Returns the folder the file really lies in and its name there: a link to a file stays a link.
+    /// Returns the folder the file is really in and its name there: a link to a file remains a link.
     pub(super) fn place(&self, path: &RootedPath) -> Result<(Dir, PathBuf), ConnectionError> {
         let real = match self.folder.canonicalize(path.as_path()) {
             Ok(real) => real,
@@ -250,7 +251,7 @@ fn open_at_once(folder: &Dir, path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).custom_flags(libc::O_NONBLOCK);
     match folder.open_with(path, &options) {
-        // Another program has a lease on it, as there are on regular files alone, and gives it back soon.
+        // Another program has a lease on it, which is possible only for regular files, and will release it soon.
         Err(error) if error.kind() == ErrorKind::WouldBlock => folder.open(path),
         opened => opened,
     }

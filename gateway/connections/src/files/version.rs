@@ -1,9 +1,9 @@
 //! The version of a file: a digest of its content.
 //!
-//! Times alone do not do: two writes within one tick of the file system's clock (4 ms here, 2 s on some) leave size
-//! and times as they were. So the content is hashed, and the hash remembered by the file's metadata, but only once the
-//! metadata is old enough that a later write must show in it. What Weir itself has written is remembered at once: it
-//! gives the file a time between two ticks of that clock, which no later write is given.
+//! Times alone are not enough: two writes within one tick of the file system's clock (4 ms here, 2 s on some) leave
+//! size and times unchanged. So the content is hashed, and the hash remembered by the file's metadata, but only once
+//! the metadata is old enough that a later write must show in it. What Weir itself has written is remembered immediately:
+//! it gives the file a time between two ticks of that clock, which no later write is given.
 
 use std::{
     collections::HashMap,
@@ -34,8 +34,8 @@ pub(super) struct VersionCache {
     ends: Mutex<Vec<(String, Sha256)>>,
 }
 
-/// The last digits of the nanoseconds of a time that Weir gives a file: another process of Weir knows by them that no person's
-/// program wrote last. Times of the system have them once in a thousand.
+/// The last digits of the nanoseconds of a time that Weir gives a file: by these, another process of Weir recognizes that the
+/// last writer was Weir. Times of the system have them once in a thousand.
 const OWN_TIME: u32 = 619;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

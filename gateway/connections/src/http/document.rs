@@ -22,8 +22,8 @@ pub struct FetchedDocument {
     pub kept_for: Option<Duration>,
 }
 
-/// Fetches a document of at most `size_max` bytes and follows no redirect. The error says what could not be had, and has no
-/// more of an answer than its status. The caller decides which URLs may be fetched.
+/// Fetches a document of at most `size_max` bytes and follows no redirect. The error states what could not be fetched, and
+/// contains nothing of an answer but its status. The caller decides which URLs may be fetched.
 pub async fn fetch_document(url: &str, size_max: usize) -> Result<FetchedDocument, String> {
     let failed = |error: reqwest::Error| format!("{url}: {}", error.without_url());
     let client = client(url).map_err(failed)?;
@@ -109,7 +109,7 @@ fn reaching(reach: NetworkReach, is_plain: bool) -> reqwest::Result<&'static Cli
     Ok(place.get_or_init(|| client))
 }
 
-/// Returns an error with its causes, which say what went wrong with a connection.
+/// Returns an error with its causes, which explain what went wrong with a connection.
 fn causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
@@ -134,7 +134,7 @@ async fn whole(response: &mut Response, url: &str, size_max: usize) -> Result<Ve
     }
 }
 
-/// Returns a client that follows no redirect. A proxy of the environment is asked for hosts elsewhere alone.
+/// Returns a client that follows no redirect. A proxy from the environment is used only for remote hosts.
 fn client(url: &str) -> reqwest::Result<Client> {
     install_tls();
     let builder = Client::builder()

@@ -100,7 +100,7 @@ pub(super) fn of_request(
     Ok(map)
 }
 
-/// Adds the trace that a request belongs to, unless something else says one.
+/// Adds the trace that a request belongs to, unless it has one already.
 pub(super) fn carry(headers: &mut HeaderMap, trace: Option<&TraceContext>) {
     let Some(trace) = trace.filter(|_| !headers.contains_key(TRACEPARENT)) else {
         return;

@@ -11,7 +11,7 @@ use url::{Host, Url};
 /// The addresses that a request may go to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NetworkReach {
-    /// Addresses of the internet alone: a stranger named the URL.
+    /// Only addresses of the internet: a stranger named the URL.
     Public,
     /// Every address: an operator named the URL, or what named it is in a private network itself.
     Anywhere,
@@ -146,7 +146,7 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
         // NAT64 and 6to4 lead to the IPv4 address that they hold.
         [0x64, 0xff9b, 0, 0, 0, 0, high, low] | [0x2002, high, low, ..] => embedded(high, low),
         [0x2001, 0xdb8, ..] | [0x64, 0xff9b, ..] | [0x2001, 0, ..] => false,
-        // Global addresses are in this range alone.
+        // Only this range has global addresses.
         [first, ..] => first & 0xe000 == 0x2000,
     }
 }

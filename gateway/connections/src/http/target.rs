@@ -74,7 +74,7 @@ pub(super) fn append_query(url: &mut Url, encoded: &str) -> Result<(), Connectio
     Ok(())
 }
 
-/// Returns the target of a redirect, if it stays where requests may go.
+/// Returns the target of a redirect, if requests may go there.
 pub(super) fn redirected(base: &Url, from: &Url, location: &str) -> Option<Url> {
     let to = from.join(location).ok()?;
     let folder = format!("{}/", base.path().trim_end_matches('/'));
@@ -115,7 +115,7 @@ fn check_segment(segment: &str) -> Result<(), ConnectionError> {
     if !is_whole {
         return Err(refused("the path contains a broken percent-encoding"));
     }
-    // Such a server may leave alone what it cannot decode, so the rest is still judged.
+    // Such a server may leave undecoded what it cannot decode, so the rest is still judged.
     let (twice, _) = decode(&once);
     for decoded in [once, twice] {
         if decoded.contains(&0) || decoded.contains(&b'\r') || decoded.contains(&b'\n') {
@@ -132,7 +132,7 @@ fn check_segment(segment: &str) -> Result<(), ConnectionError> {
     Ok(())
 }
 
-/// Decodes `%xx` once, and tells whether every `%` was followed by two digits; a `%` that was not stays as it is.
+/// Decodes `%xx` once, and returns whether every `%` was followed by two digits; any other `%` is kept as it is.
 fn decode(text: &[u8]) -> (Vec<u8>, bool) {
     let mut decoded = Vec::with_capacity(text.len());
     let mut is_whole = true;
@@ -236,7 +236,7 @@ mod tests {
             with_query.query(),
             Some("key=s3cret&q=a%26b%3Dc+%23%C3%A9%0D%0A")
         );
-        // A colon must not turn a path into a URL of its own.
+        // A colon must not turn a path into a separate URL.
         assert_eq!(
             url(&base, "http://evil", &[])
                 .map(String::from)

@@ -20,12 +20,12 @@ use crate::{ConnectionError, FailureCode};
 
 /// The time after which an unfinished index is dropped.
 const ABANDONED_AFTER: Duration = Duration::from_secs(120);
-/// The memory that sorting may take, and once more for its pages; the rest goes through files beside the index. Twice as much
-/// sorts no faster.
+/// The memory that sorting may take, and once more for its pages; the rest goes through files next to the index. Twice as
+/// much does not sort faster.
 const SORT_KB: i64 = 4 << 10;
 /// The memory for pages of the sorted index, which is written from its beginning to its end.
 const SORTED_KB: i64 = 1 << 10;
-/// The room that an entry takes on disk beside its key, about.
+/// The approximate room that an entry takes on disk in addition to its key.
 const ENTRY_BYTES: u64 = 16;
 
 pub(super) struct IndexBuild {
@@ -34,7 +34,7 @@ pub(super) struct IndexBuild {
     /// The greatest entry so far while all came in their order: its key and place.
     last: Option<(Vec<u8>, u64)>,
     is_sorted: bool,
-    /// Locked as long as the part is built: a sweep leaves the part alone.
+    /// Locked while the part is being built, so that a sweep leaves it alone.
     _lock: File,
     pub(super) covers: u64,
     bytes: u64,
@@ -94,7 +94,7 @@ impl IndexBuild {
             .sum::<u64>();
         self.bytes += bytes;
         let all = self.bytes_of_all.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        // The sorted index is beside it for a while.
+        // The sorted index exists next to it for a while.
         if all.saturating_mul(2) > self.bytes_max {
             return Err(ConnectionError::new(
                 FailureCode::TooLarge,

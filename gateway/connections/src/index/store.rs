@@ -37,7 +37,7 @@ fn digest(text: &str) -> String {
         .collect()
 }
 
-/// Makes the folder, for its owner alone, since keys are values of the source.
+/// Creates the folder, readable only by its owner, since keys are values of the source.
 pub(super) fn make_folder(folder: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
@@ -126,7 +126,7 @@ pub(super) fn sweep(folder: &Path) {
             let Some(stem) = name.strip_suffix(&format!(".{PART}")) else {
                 continue;
             };
-            // The sorted one has no lock of its own.
+            // The sorted one has no separate lock.
             let owner = stem
                 .strip_suffix(".sorted")
                 .map_or(path.clone(), |stem| plugin.join(format!("{stem}.{PART}")));

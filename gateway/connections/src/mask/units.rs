@@ -2,12 +2,12 @@
 
 use std::ops::Range;
 
-/// The shortest line of base64 that goes on in the next one: programs break it after 60, 64 or 76 characters.
+/// The shortest line of base64 that continues in the next one: programs break it after 60, 64 or 76 characters.
 const LINE_MIN: usize = 60;
 /// The longest name or number of an escape of HTML, with its semicolon.
 const ENTITY_MAX: usize = 12;
 
-/// Returns `true` if a text ends in a line of base64 that may go on in the next one.
+/// Returns `true` if a text ends in a line of base64 that may continue in the next one.
 pub(super) fn ends_line(text: &[u8]) -> bool {
     let is_base64 = |byte: &u8| byte.is_ascii_alphanumeric() || b"+/-_".contains(byte);
     let line = text.len().checked_sub(LINE_MIN).map(|at| &text[at..]);

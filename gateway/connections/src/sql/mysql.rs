@@ -1,6 +1,6 @@
-//! MySQL and MariaDB: prepared statements (one statement, bound parameters), each call in a transaction of its own,
-//! `READ ONLY` unless it writes, with the server's own timeout where it has one. A read ends in ROLLBACK. A session that
-//! was left in the middle of something is ended by KILL over another one, and never used again.
+//! MySQL and MariaDB: prepared statements (one statement, bound parameters), each call in its own transaction, `READ
+//! ONLY` unless it writes, with the server's own timeout where it has one. A read ends in ROLLBACK. A session that was
+//! abandoned in the middle of something is ended by KILL over another one, and never used again.
 //!
 //! A transaction that is READ ONLY may still write files of the server, so words that reach them are refused
 //! ([`words`]), and an account that may do so is not used ([`session`]).
@@ -38,7 +38,7 @@ use session::MysqlSession;
 const SESSIONS_MAX: u32 = 10;
 /// The time that we wait beyond the deadline for the server's own timeout.
 const GRACE: Duration = Duration::from_millis(250);
-/// The time that a ROLLBACK, or a COMMIT that is late, may take before the session is given up.
+/// The time that a ROLLBACK, or a COMMIT that is late, may take before the session is dropped.
 const CLEANUP_MAX: Duration = Duration::from_secs(2);
 /// The bytes of an answer beyond its limit that are read over to keep the session; if there are more, it is ended.
 const SURPLUS_MAX_BYTES: usize = 256 * 1024;
@@ -88,7 +88,7 @@ impl MysqlDatabase {
         match access {
             // If this is dropped half-way, `held` cleans up after itself.
             StatementAccess::Read => call.run(held).await,
-            // A task of its own: a write outlives its caller.
+            // A separate task: a write outlives its caller.
             StatementAccess::Write => tokio::spawn(call.run(held))
                 .await
                 .unwrap_or_else(|lost| Err(refused::statement().details(lost))),

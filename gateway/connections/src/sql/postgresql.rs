@@ -1,5 +1,5 @@
-//! PostgreSQL: the extended protocol (one statement, bound parameters), each call in a transaction of its own, `READ ONLY`
-//! unless it writes, with `statement_timeout` from the deadline. A read ends in ROLLBACK, so that no SET survives it, and is
+//! PostgreSQL: the extended protocol (one statement, bound parameters), each call in its own transaction, `READ ONLY` unless
+//! it writes, with `statement_timeout` from the deadline. A read ends in ROLLBACK, so that no SET survives it, and is
 //! cancelled on the server when its caller has gone.
 //!
 //! A read is one request: BEGIN, the timeout, the statement, the release of advisory locks and ROLLBACK leave in one write
@@ -7,7 +7,7 @@
 //! failed never runs. A write is sent step by step: its BEGIN is answered before the statement is sent. No statement has a
 //! name at the server: each is parsed where it runs.
 //!
-//! Values that a read seldom needs are boxed, so that the future of each call stays small.
+//! Values that a read seldom needs are boxed, so that the future of each call remains small.
 
 mod address;
 mod error;
@@ -40,7 +40,7 @@ use session::{PostgresqlReply, PostgresqlSession, RowDescription};
 const CONNECTIONS_MAX: u32 = 10;
 /// The time that we wait beyond the deadline for the server's own timeout, before we cancel.
 const GRACE: Duration = Duration::from_millis(250);
-/// The time that a cancelled statement, or a ROLLBACK, may take before the connection is given up.
+/// The time that a cancelled statement, or a ROLLBACK, may take before the connection is dropped.
 const CLEANUP_MAX: Duration = Duration::from_secs(2);
 /// The bytes of an answer beyond its limit that are read over to keep the connection; if there are more, it is
 /// cancelled.
@@ -83,7 +83,7 @@ impl PostgresqlDatabase {
         match access {
             // If this is dropped half-way, `held` cleans up after itself.
             StatementAccess::Read => call.run(held).await,
-            // A task of its own: a write outlives its caller.
+            // A separate task: a write outlives its caller.
             StatementAccess::Write => tokio::spawn(call.run(held))
                 .await
                 .unwrap_or_else(|lost| Err(refused::statement().details(lost))),

@@ -1,4 +1,4 @@
-//! Says what a database refuses, in the same words for every kind of database.
+//! Explains what a database refuses, in the same words for every kind of database.
 
 use crate::{ConnectionError, FailureCode};
 

@@ -28,7 +28,7 @@ pub(super) enum SqlCell<'a> {
     Null,
     Boolean(bool),
     Integer(i64),
-    /// A real. One that is not finite becomes null, as the value table says.
+    /// A real. One that is not finite becomes null, as defined by the value table.
     Real(f64),
     /// A 4-byte float, so that its own shortest digits are written.
     Single(f32),

@@ -1,4 +1,4 @@
-//! Sessions with one database server: opened on use, kept while they are good, and never more of them than there may be.
+//! Sessions with one database server: opened on use, kept while they are good, and never more than allowed.
 
 use std::{
     future::Future,
@@ -114,7 +114,7 @@ impl<S: PooledSession> SessionPool<S> {
                 *self.unreachable_until.lock() = None;
                 opened.map(Box::new)
             }
-            // This caller's time was short, which says nothing of the server.
+            // This caller's time was short, which is no evidence about the server.
             Err(_) if left < CONNECT_MAX => Err(refused::timed_out()),
             Err(_) => {
                 *self.unreachable_until.lock() = Some(Instant::now() + UNREACHABLE_FOR);

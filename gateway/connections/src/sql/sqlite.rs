@@ -2,7 +2,7 @@
 //!
 //! Opened read-only unless writing is granted; no ATTACH (limit 0 and the authorizer), no extensions, no schema
 //! changes, no transaction control, only the PRAGMAs that look at the schema, `DEFENSIVE` on, `trusted_schema` off,
-//! exactly one statement. A `mode=ro` address alone would let `ATTACH` and `VACUUM INTO` write files.
+//! exactly one statement. With only a `mode=ro` address, `ATTACH` and `VACUUM INTO` could write files.
 
 mod error;
 mod guard;

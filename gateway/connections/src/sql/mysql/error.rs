@@ -65,7 +65,7 @@ pub(super) fn while_connecting(error: Error) -> ConnectionError {
     };
     match (database_error(&error), &error) {
         (Some(refusal), _) => match refusal.number() {
-            // The server says the same of a database that is not there and of one without rights on it.
+            // The server reports a missing database and one without rights on it in the same way.
             1044 | 1049 => ConnectionError::new(
                 FailureCode::UpstreamError,
                 "the connection's account may use no database of the name in its URL",
@@ -74,7 +74,7 @@ pub(super) fn while_connecting(error: Error) -> ConnectionError {
             1045 | 1130 | 1251 | 1275 | 1698 | 1862 | 3118 | 3955 | 4151 => login(refusal),
             _ => refused::unavailable().details(refusal),
         },
-        // A password is sent in clear over TLS alone, and RSA is no way for it here.
+        // A password is sent in clear only over TLS, and RSA is not supported for it here.
         (None, Error::Configuration(_)) => login(&error),
         (None, _) => refused::unavailable().details(error),
     }
@@ -159,16 +159,16 @@ fn quoted(text: &str) -> Option<&str> {
     (!name.is_empty()).then_some(name)
 }
 
-/// Returns the name of the index in `Duplicate entry '1' for key 't.code'`, which is its first column's unless it was
-/// given another. A primary key's says nothing.
+/// Returns the name of the index in `Duplicate entry '1' for key 't.code'`, which is that of its first column unless
+/// another was given. A primary key's name tells nothing.
 fn index_name(text: &str) -> Option<&str> {
     let name = text.rsplit_once("key '")?.1.trim_end_matches('\'');
     let name = name.rsplit_once('.').map_or(name, |(_, name)| name);
     (name != "PRIMARY").then_some(name)
 }
 
-/// Returns the column in `… CONSTRAINT "c" FOREIGN KEY ("p") REFERENCES …`, if it is one. The mode of the session says which
-/// quotes these are.
+/// Returns the column in `… CONSTRAINT "c" FOREIGN KEY ("p") REFERENCES …`, if it is a single one. The mode of the session
+/// determines which quotes are used.
 fn referring_column(text: &str) -> Option<&str> {
     let (_, rest) = text.split_once("FOREIGN KEY (")?;
     let (column, _) = rest.split_once(") REFERENCES")?;

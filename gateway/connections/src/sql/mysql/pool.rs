@@ -1,4 +1,4 @@
-//! Pools sessions of MySQL. A session whose call was given up half-way is ended by KILL over another one, and never used
+//! Pools sessions of MySQL. A session whose call was abandoned half-way is ended by KILL over another one, and never used
 //! again.
 
 use sqlx::mysql::MySqlConnectOptions;

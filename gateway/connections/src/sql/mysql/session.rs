@@ -20,7 +20,7 @@ use super::{
 use crate::{ConnectionError, FailureCode};
 
 /// Values that do not fit are refused, double quotes are around names, a backslash is a backslash, times are UTC's, and rows
-/// are cut by the limits of a call alone: the server does not tell that it left out any.
+/// are cut off only by the limits of a call: the server would not report that it left out any.
 const SETTINGS: &str = "SET SESSION sql_mode = 'STRICT_ALL_TABLES,STRICT_TRANS_TABLES,ANSI_QUOTES,NO_BACKSLASH_ESCAPES,\
      PIPES_AS_CONCAT,NO_ENGINE_SUBSTITUTION,ERROR_FOR_DIVISION_BY_ZERO', time_zone = '+00:00', autocommit = 1, max_sort_length = 1024, \
      sql_select_limit = 18446744073709551615";
@@ -35,7 +35,7 @@ pub(super) struct MysqlSession {
     is_at_rest: bool,
 }
 
-/// The rows of a statement, and whether there is nothing more of it on its way.
+/// The rows of a statement, and whether nothing more of the answer is on its way.
 pub(super) struct SessionAnswer {
     pub(super) outcome: StatementOutcome,
     pub(super) is_whole: bool,
@@ -83,7 +83,7 @@ impl MysqlSession {
         self.is_at_rest
     }
 
-    /// Begins a transaction whose statements may take so long. MySQL bounds reads alone.
+    /// Begins a transaction whose statements may take this long. MySQL bounds only reads.
     pub(super) async fn begin(
         &mut self,
         access: StatementAccess,
@@ -239,7 +239,7 @@ fn bound(parameters: &[StatementParameter]) -> Result<MySqlArguments, Connection
     Ok(arguments)
 }
 
-/// Refuses an account that may do more than tables say: `GRANT SELECT, FILE ON *.* TO …`.
+/// Refuses an account with rights beyond those on tables: `GRANT SELECT, FILE ON *.* TO …`.
 fn check_rights(grant: &str) -> Result<(), ConnectionError> {
     let rights = grant
         .strip_prefix("GRANT ")

@@ -1,5 +1,5 @@
-//! Writes the servers' binary values as JSON. The statement must cast other types, since only its author knows the wanted
-//! form.
+//! Writes the servers' binary values as JSON. The statement must cast other types, since only its author knows the
+//! required form.
 
 use sqlx::{
     Column, Decode, Row, Type, TypeInfo, ValueRef,
@@ -106,7 +106,7 @@ fn is_binary(kind: &MySqlTypeInfo) -> bool {
     <[u8] as Type<MySql>>::compatible(kind) || matches!(kind.name(), "BIT" | "GEOMETRY")
 }
 
-/// Returns the name of a column's type as a description says it.
+/// Returns the name of a column's type as used in a description.
 pub(super) fn type_name(kind: &MySqlTypeInfo) -> String {
     match kind.name() {
         "JSON" => "json".to_owned(),

@@ -1,4 +1,5 @@
-//! Reads where a database is and how to log in to it: from a URL as libpq knows them, over its environment variables.
+//! Reads where a database is and how to log in to it: from a URL as libpq accepts it, which overrides libpq's
+//! environment variables.
 
 use std::{env, path::Path};
 

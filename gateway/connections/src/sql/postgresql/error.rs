@@ -77,7 +77,7 @@ pub(super) fn while_connecting(error: PostgresqlError) -> ConnectionError {
 }
 
 /// Reads an error while writing. A write that was sent may have run, so it is never sent a second time unless the
-/// server says that it has not.
+/// server reports that it has not.
 pub(super) fn while_writing(error: PostgresqlError) -> PostgresqlFailure {
     let failure = PostgresqlFailure::from(error);
     PostgresqlFailure {

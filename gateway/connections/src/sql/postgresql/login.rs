@@ -26,10 +26,10 @@ use super::{
     tls::{self, SecuredStream},
 };
 
-/// The bound on a message of the login. A server that sends more is no PostgreSQL.
+/// The bound on a message of the login. A server that sends more is not PostgreSQL.
 const MESSAGE_MAX_BYTES: usize = 64 * 1024;
 
-/// Whether a login proves that it goes over the TLS connection that this end sees, as `channel_binding` says: then a proxy
+/// Whether a login proves that it uses the TLS connection that this end sees, as `channel_binding` requests: then a proxy
 /// with another certificate cannot pass it on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum BindingMode {

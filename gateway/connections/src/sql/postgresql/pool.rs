@@ -1,4 +1,4 @@
-//! Pools sessions of PostgreSQL. A session whose call was given up half-way is brought to rest: its turn is free again once
+//! Pools sessions of PostgreSQL. A session whose call was abandoned half-way is brought to rest: its turn is free again once
 //! the server has ended the call.
 
 use tokio::time::timeout;
@@ -64,8 +64,9 @@ impl SessionPool<PostgresqlSession> {
         false
     }
 
-    /// Brings a session to rest whose call was given up half-way: it is cancelled, read over, rolled back. Returns `None` if
-    /// the server is still at work after a while, and otherwise whether the cancellation could be sent.
+    /// Brings a session whose call was abandoned half-way to rest: the call is cancelled, its remaining answer skipped, and
+    /// the transaction rolled back. Returns `None` if the server is still at work after a while, and otherwise whether the
+    /// cancellation could be sent.
     async fn settle(&self, session: &mut PostgresqlSession) -> Option<bool> {
         let is_cancelled = !session.under_way() || self.cancel(session.key).await;
         match timeout(CLEANUP_MAX, session.settle()).await {

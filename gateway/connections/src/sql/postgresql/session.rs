@@ -48,8 +48,8 @@ const TEXT_OID: u32 = 25;
 const IDLE: u8 = b'I';
 /// Advisory locks are the one thing a transaction's end leaves behind.
 const UNLOCK: &str = "SELECT pg_catalog.pg_advisory_unlock_all()";
-/// A write that is kept may have set its session's role and settings, or made temporary tables, which the next call on
-/// the session would take over.
+/// A committed write may have set its session's role and settings, or made temporary tables, which would affect the
+/// next call on the session.
 const RESET: [&str; 4] = [
     "RESET SESSION AUTHORIZATION",
     "RESET ROLE",
@@ -83,7 +83,7 @@ pub(super) struct PostgresqlSession {
     enumerations: HashMap<u32, bool>,
 }
 
-/// The key by which the server knows whose statement is to be cancelled.
+/// The key by which the server identifies whose statement is to be cancelled.
 #[derive(Clone, Copy)]
 pub(super) struct CancelKey {
     pub(super) process: i32,
@@ -503,7 +503,7 @@ impl PostgresqlSession {
     }
 
     fn buffered(&mut self) -> Result<Option<Message>, PostgresqlError> {
-        // ParseComplete, BindComplete and CloseComplete say that a step went well, which its result says too.
+        // ParseComplete, BindComplete and CloseComplete confirm a step, which its result does too.
         self.pass_over(b"123");
         if announced(&self.incoming).is_some_and(|length| length > MESSAGE_MAX_BYTES) {
             self.dead = true;
@@ -516,7 +516,7 @@ impl PostgresqlSession {
         Message::parse(&mut self.incoming).map_err(|error| self.lost(error))
     }
 
-    /// Drops messages of these kinds that are next and whole, without reading them.
+    /// Drops the next messages while they are of these kinds and complete, without reading them.
     fn pass_over(&mut self, kinds: &[u8]) {
         while let Some((kind, rest)) = self.incoming.split_first()
             && kinds.contains(kind)

@@ -28,7 +28,7 @@ pub(super) enum TlsMode {
     /// TLS where the server has it, with whatever certificate.
     Prefer,
     Require,
-    /// The certificate comes from an authority that we know.
+    /// The certificate comes from an authority that we trust.
     VerifyCa,
     /// The certificate comes from such an authority and names the host.
     VerifyFull,
@@ -96,8 +96,8 @@ pub(super) async fn secured(
 }
 
 /// Returns `tls-server-end-point` of RFC 5929: the digest of the server's certificate, by the hash of its signature,
-/// and by SHA-256 in place of MD5 and SHA-1. It is `None` if the signature has no hash of its own (Ed25519), or names
-/// it in parameters (PSS): PostgreSQL binds no login to such a certificate either.
+/// and by SHA-256 in place of MD5 and SHA-1. It is `None` if the signature has no separate hash (Ed25519), or names
+/// it in parameters (PSS): PostgreSQL does not bind a login to such a certificate either.
 fn end_point(certificate: &[u8]) -> Option<Vec<u8>> {
     let parsed = Certificate::from_der(certificate).ok()?;
     let digest = match parsed.signature_algorithm().oid.to_string().as_str() {
@@ -147,7 +147,7 @@ async fn config(address: &PostgresqlAddress) -> io::Result<ClientConfig> {
     }
 }
 
-/// Makes the verifier, with the authorities of `sslrootcert`; without it, with those that browsers know.
+/// Makes the verifier, with the authorities of `sslrootcert`; without it, with those that browsers trust.
 async fn verifier(
     address: &PostgresqlAddress,
     provider: &Arc<CryptoProvider>,

@@ -1,5 +1,5 @@
-//! Writes PostgreSQL's binary values as JSON. The statement must cast other types, since only its author knows the wanted
-//! form.
+//! Writes PostgreSQL's binary values as JSON. The statement must cast other types, since only its author knows the
+//! required form.
 
 use fallible_iterator::FallibleIterator;
 

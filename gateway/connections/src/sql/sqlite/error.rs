@@ -75,7 +75,7 @@ fn plain(code: ErrorCode, text: &str) -> ConnectionError {
     }
 }
 
-/// Returns the name that follows, if the text says that a column is not there.
+/// Returns the name that follows, if the text reports that a column is missing.
 fn gone(text: &str) -> Option<&str> {
     let parts = ["no such column: ", "has no column named "]
         .iter()
@@ -84,7 +84,7 @@ fn gone(text: &str) -> Option<&str> {
 }
 
 /// Reads a violated constraint. The text ends in `table.column`, several of these with commas between them, `index 'name'`, or
-/// for a rule in its name or itself.
+/// for a rule in its name or its text.
 fn constraint(extended_code: i32, text: &str) -> ConnectionError {
     let named = text.split_once(": ").map_or("", |(_, named)| named);
     let columns: Vec<_> = named

@@ -65,12 +65,12 @@ pub(super) struct SqliteGuard {
 }
 
 enum GuardedCall {
-    /// A call on a thread of its own.
+    /// A call on its own thread.
     Watched {
         deadline: Instant,
         gone: Arc<AtomicBool>,
     },
-    /// A call on the caller's thread, with so many looks left.
+    /// A call on the caller's thread, with this many looks left.
     AtOnce { looks: u32 },
 }
 
@@ -120,7 +120,7 @@ impl SqliteGuard {
         }
     }
 
-    /// Decides whether to interrupt; SQLite asks every so many steps.
+    /// Decides whether to interrupt; SQLite asks after a fixed number of steps.
     fn look(&self) -> bool {
         if let Some(GuardedCall::AtOnce { looks }) = self.call.lock().as_mut() {
             *looks = looks.saturating_sub(1);
@@ -186,7 +186,7 @@ pub(super) fn open(path: &Path, writable: bool) -> Result<(Connection, Arc<Sqlit
     } else {
         OpenFlags::SQLITE_OPEN_READ_ONLY
     };
-    // Without CREATE a missing database stays missing, and without URI a path is only a path.
+    // Without CREATE a missing database is not created, and without URI a path is only a path.
     let connection = Connection::open_with_flags(path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     harden(&connection)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS_KEPT);
@@ -219,7 +219,7 @@ fn harden(connection: &Connection) -> Result<()> {
     ] {
         connection.set_db_config(config, on)?;
     }
-    // The number of columns stays what SQLite itself allows (2000): with a lower one, a wider table makes the whole file
+    // The limit on columns remains SQLite's own (2000): with a lower one, a wider table makes the whole file
     // unreadable. The heap's limit bounds what a row takes.
     for (limit, value) in [
         (Limit::SQLITE_LIMIT_ATTACHED, 0),

@@ -53,7 +53,7 @@ fn searches(connection: &Connection, guard: &Arc<SqliteGuard>) -> Result<()> {
         if let (ValueRef::Blob(whole), ValueRef::Blob(part)) =
             (context.get_raw(0), context.get_raw(1))
         {
-            // Each byte as a character of its own.
+            // Each byte as a separate character.
             let [whole, part] = [whole, part]
                 .map(|bytes| bytes.iter().copied().map(char::from).collect::<String>());
             return found(&clock, &whole, &part).map(Some);
@@ -115,7 +115,7 @@ fn found(clock: &SqliteGuard, whole: &str, part: &str) -> Result<i64> {
     Ok(before.map_or(0, |before| before.chars().count() as i64 + 1))
 }
 
-/// Returns a value as SQLite reads it where it wants a text; `None` means NULL.
+/// Returns a value as SQLite reads it where it expects a text; `None` means NULL.
 fn text(context: &Context<'_>, at: usize) -> Option<String> {
     match context.get_raw(at) {
         ValueRef::Null => None,

@@ -68,9 +68,9 @@ pub(super) fn described(body: &RowDescriptionBody) -> io::Result<Vec<PostgresqlC
     body.fields().map(column).collect()
 }
 
-/// An array is named by its elements, and elements of a domain by the type that it stands on, over whichever other domains, unless
-/// that is an array: an array of arrays is spelled as no other is. `int2vector` is no array, since it is spelled otherwise. What
-/// comes with the server has its short name (`int4`, not `integer`).
+/// An array is named by its elements, and elements of a domain by its base type, through any other domains, unless that is an
+/// array: an array of arrays is spelled like no other. `int2vector` does not count as an array, since it is spelled differently.
+/// Built-in types have their short names (`int4`, not `integer`).
 pub(super) const TYPES: &str = "SELECT kind.oid, named.oid, named.typname, named.oid::regtype, kind.typtype = 'e', \
     kind.is_array \
     FROM (SELECT oid, typtype, typelem, typtype = 'b' AND typoutput = 'pg_catalog.array_out'::regproc AS is_array \

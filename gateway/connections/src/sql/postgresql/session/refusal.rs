@@ -10,7 +10,7 @@ use crate::ConnectionError;
 #[derive(Debug)]
 pub(in crate::sql::postgresql) enum PostgresqlError {
     Refused(Box<PostgresqlRefusal>),
-    /// The connection broke. Unless `heard`, nothing was answered to the last request.
+    /// The connection broke. Unless `heard`, there was no answer to the last request.
     Lost {
         error: io::Error,
         heard: bool,
