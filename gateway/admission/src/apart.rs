@@ -8,7 +8,7 @@ use tokio::{
     task::{self, JoinError},
 };
 
-/// The niceness of these threads: a tenth of a core if others want all of it.
+/// The niceness of these threads: a tenth of a core if others need all of it.
 #[cfg(target_os = "linux")]
 const GIVES_WAY: i32 = 10;
 
@@ -42,7 +42,7 @@ pub fn run_soon() {
 /// The niceness decides only the share of each. A thread that wakes would still wait until the running one has had its time
 /// slice: it does not wait for one with a longer slice, such as this one gets.
 pub fn give_way() -> io::Result<()> {
-    // The priority is that of this thread alone, which only Linux can set.
+    // The priority is that of this thread only, which can be set only on Linux.
     #[cfg(target_os = "linux")]
     {
         rustix::process::nice(GIVES_WAY)?;
@@ -71,8 +71,8 @@ pub struct ApartTurn(Option<ApartPermits>);
 type ApartPermits = (SemaphorePermit<'static>, SemaphorePermit<'static>);
 
 impl ApartTurn {
-    /// Waits for a turn. Where many wait already, the work runs where it is instead: work that waits holds memory, and gets
-    /// less of the processor than what brings more of it.
+    /// Waits for a turn. If many wait already, the work runs on the current thread instead: waiting work holds memory, and
+    /// gets less processor time than the threads that bring more of it.
     pub async fn wait() -> Self {
         let Ok(piece) = PIECES.try_acquire() else {
             return Self(None);
@@ -119,8 +119,8 @@ fn run_in_thread<T: Send>(runtime: &Handle, work: impl FnOnce() -> T + Send) -> 
 mod linux {
     use rustix::process::getpriority_process;
 
-    /// The time slices of a thread that gives way and of one that answers. By itself the scheduler takes 0.7 to 3 ms, by the number
-    /// of processors. A thread that wakes takes the core from one with a longer slice.
+    /// The time slices of a thread that gives way and of one that answers. On its own the scheduler uses 0.7 to 3 ms, depending
+    /// on the number of processors. A thread that wakes takes the core from one with a longer slice.
     pub(super) const LONG_SLICE_NS: u64 = 20_000_000;
     pub(super) const SHORT_SLICE_NS: u64 = 400_000;
 
@@ -154,7 +154,7 @@ mod linux {
             sched_deadline: 0,
             sched_period: 0,
         };
-        // SAFETY: the kernel reads the attributes, whose size they hold, and changes this thread alone. Where it refuses, the
+        // SAFETY: the kernel reads the attributes, whose size they hold, and changes only this thread. If it refuses, the
         // thread keeps its slices.
         unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) };
     }
@@ -247,7 +247,7 @@ mod tests {
         assert!(catch_unwind(|| ApartTurn(None).run(|| -> u8 { panic!() })).is_err());
     }
 
-    /// Both kinds of threads have slices of their own, and neither gives them on.
+    /// Each kind of thread has its own slice, and the threads that it starts do not inherit it.
     #[cfg(target_os = "linux")]
     #[test]
     fn slices_are_of_one_thread() {

@@ -1,8 +1,8 @@
-//! Tells callers that have met nothing but failures to wait, longer each time, instead of giving them one fresh
-//! instance, or one more try of a server that is gone, after another.
+//! Makes callers that have seen only failures wait, longer each time, instead of giving them one fresh instance
+//! after another, or one more try of a server that is gone.
 //!
-//! Failures are counted per caller and target: a failing target does not close its neighbours, and a caller who knows how to
-//! break it closes nothing for others.
+//! Failures are counted per caller and target: a failing target does not close its neighbours, and a caller who can break it
+//! closes nothing for others.
 
 use std::{
     collections::HashMap,
@@ -139,7 +139,7 @@ impl CallAttempt<'_> {
             last: now,
             trial: false,
         });
-        // A call that ran before the wait began is no news.
+        // A call that ran before the wait began changes nothing.
         if failing.in_a_row < FAILURES_MAX || self.trial {
             failing.in_a_row += 1;
             failing.last = now;

@@ -1,4 +1,4 @@
-//! Bounds how many calls of one plugin or server run at once, in all and for one tenant.
+//! Bounds how many calls of one plugin or server run at once, in total and for one tenant.
 
 use std::{
     collections::HashMap,
@@ -77,7 +77,8 @@ impl ConcurrencyLimiter {
             Arc::clone(own)
         };
         let all = Arc::clone(&self.all);
-        // One of the two alone is released at once: a call that waits must not keep a turn that another could use.
+        // If only one of the two is free, it is released immediately: a call that waits must not keep a turn that
+        // another could use.
         let both = Arc::clone(&own)
             .try_acquire_owned()
             .ok()

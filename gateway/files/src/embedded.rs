@@ -12,7 +12,7 @@ pub struct EmbeddedFile {
 }
 
 impl EmbeddedFile {
-    /// Takes a file of so many bytes, compressed as a zlib stream.
+    /// Takes a file of this many bytes, compressed as a zlib stream.
     pub const fn new(bytes: usize, compressed: &'static [u8]) -> Self {
         Self { bytes, compressed }
     }
@@ -22,7 +22,7 @@ impl EmbeddedFile {
         self.bytes
     }
 
-    /// Says whether the file has no bytes.
+    /// Returns `true` if the file has no bytes.
     pub const fn is_empty(&self) -> bool {
         self.bytes == 0
     }
@@ -31,7 +31,7 @@ impl EmbeddedFile {
     ///
     /// # Panics
     ///
-    /// If the bytes are no such stream: the program was built wrong.
+    /// Panics if the bytes are not such a stream: the program was built wrong.
     pub fn read(&self) -> Vec<u8> {
         let mut content = Vec::with_capacity(self.bytes);
         ZlibDecoder::new(self.compressed)

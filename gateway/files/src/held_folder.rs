@@ -1,4 +1,4 @@
-//! A folder that is kept open: reads and writes stay in it, even if its path is replaced meanwhile.
+//! A folder that is kept open: reads and writes never leave it, even if its path is replaced in the meantime.
 
 use std::{
     fs::{File, Permissions},
@@ -52,7 +52,7 @@ impl HeldFolder {
         }
     }
 
-    /// Opens a folder in this one, and makes it where there is none.
+    /// Opens a folder in this one, and creates it if it does not exist.
     pub fn make_inner(&self, name: &Path, bits: u32) -> io::Result<Self> {
         match mkdirat(&self.0, plain(name)?, mode(bits)) {
             Err(Errno::EXIST) => self.inner(name),
@@ -65,7 +65,7 @@ impl HeldFolder {
         }
     }
 
-    /// Reads a regular file of text; `None` if there is none.
+    /// Reads a regular file as text; `None` if it does not exist.
     pub fn read(&self, name: &Path, max_bytes: u64) -> io::Result<Option<HeldText>> {
         // Opening a pipe would wait.
         let file = match self.open_at(name, OFlags::RDONLY | OFlags::NONBLOCK, Mode::empty()) {
@@ -103,12 +103,12 @@ impl HeldFolder {
             self.0.sync_all()
         })();
         if written.is_err() {
-            let _ = unlinkat(&self.0, &*fresh, AtFlags::empty()); // it may have come to its place
+            let _ = unlinkat(&self.0, &*fresh, AtFlags::empty()); // may be renamed already
         }
         written
     }
 
-    /// Opens a file, made where there is none, and waits until no other process has it locked. The lock ends when it is closed.
+    /// Opens a file, creating it if necessary, and waits until no other process has it locked. The lock ends when it is closed.
     pub fn lock(&self, name: &Path) -> io::Result<File> {
         let flags = OFlags::RDWR | OFlags::CREATE;
         let file = match self.open_at(name, flags, mode(0o600)) {

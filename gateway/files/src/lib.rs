@@ -1,4 +1,4 @@
-//! Files of the gateway's own: written beside their place and moved there, so that no reader ever sees half of one.
+//! The gateway's own files: written next to their place and moved there, so that no reader ever sees half of one.
 //!
 //! Files that these functions have written outlive the machine when they return: the bytes are synced before the move,
 //! and the folder after it. They wait for the disk, so that a large file is written on a thread that may wait.
@@ -31,7 +31,7 @@ pub enum FilePermission {
     Bits(u32),
 }
 
-/// Puts `bytes` in the place of whatever is at `path`, whole or not at all. The folder is made where there is none.
+/// Replaces whatever is at `path` by `bytes`, completely or not at all. The folder is created if it does not exist.
 pub fn replace(path: &Path, bytes: &[u8], readers: FilePermission) -> io::Result<()> {
     let fresh = write(path, bytes, readers)?;
     fresh.persist(path).map_err(|error| error.error)?;
@@ -64,8 +64,8 @@ pub fn link_once(old: &Path, new: &Path) -> io::Result<()> {
     }
 }
 
-/// Like [`replace`], and holds the file: [`read_held`] knows by that, until the returned file is closed, that the process
-/// lives which wrote it.
+/// Like [`replace`], and holds the file: until the returned file is closed, [`read_held`] can tell that the process that
+/// wrote it is running.
 pub fn replace_held(path: &Path, bytes: &[u8]) -> io::Result<File> {
     let fresh = write(path, bytes, FilePermission::Everyone)?;
     fresh.as_file().lock()?;
@@ -112,8 +112,8 @@ pub fn create_folder(path: &Path, bits: u32) -> io::Result<()> {
 }
 
 /// Gives a file or folder that was just made in `folder` to the owner of that folder. A gateway that runs as another user can
-/// then read and remove what root made for it. Only root can do this, and only root needs to; if root may not, the file stays
-/// its own.
+/// then read and remove what root made for it. Only root can do this, and only root needs to; if root may not, the file
+/// remains root's.
 pub fn hand_over(made: &File, folder: &Path) {
     if let Ok(owner) = fs::metadata(folder) {
         hand_over_as(made, &owner);
@@ -156,8 +156,8 @@ pub fn remove_left_over(folder: &Path) {
     }
 }
 
-/// Writes a file beside its place. Its name starts with a dot: no folder of the gateway looks at such files. It is removed
-/// when it is dropped before it came to its place.
+/// Writes a file next to its place. Its name starts with a dot: no folder of the gateway looks at such files. It is removed
+/// if it is dropped before it was moved to its place.
 fn write(path: &Path, bytes: &[u8], readers: FilePermission) -> io::Result<NamedTempFile> {
     let folder = folder(path);
     create_folder(folder, 0o777)?;

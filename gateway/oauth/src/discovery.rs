@@ -108,7 +108,7 @@ pub async fn find_resource(
     })
 }
 
-/// Returns `true` if a 401 says where the metadata of the resource is.
+/// Returns `true` if a 401 states where the metadata of the resource is.
 pub fn names_metadata(challenge: &str) -> bool {
     parameter(challenge, "resource_metadata").is_some()
 }
@@ -192,7 +192,7 @@ fn at_root(url: &Url, path: &str) -> String {
     url.to_string()
 }
 
-/// Returns the scopes that a server wants beyond those of the token that it refused with 403.
+/// Returns the scopes that a server requires beyond those of the token that it refused with 403.
 pub fn needed_scopes(challenge: &str) -> Option<Vec<String>> {
     let error = parameter(challenge, "error")?;
     let scopes = parameter(challenge, "scope").filter(|_| error == "insufficient_scope")?;

@@ -1,4 +1,4 @@
-//! Why a request to an authorization server came to nothing.
+//! Why a request to an authorization server failed.
 
 use weir_text::shorten;
 
@@ -44,7 +44,7 @@ impl OauthFault {
         }
     }
 
-    /// Returns `true` if the server says that the grant is over: only another sign-in helps.
+    /// Returns `true` if the server reports that the grant is over: only another sign-in helps.
     pub fn is_grant_over(&self) -> bool {
         matches!(self, Self::Refused { error, .. } if error == "invalid_grant")
     }

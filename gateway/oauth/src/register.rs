@@ -8,7 +8,7 @@ use crate::{
     request::{EndpointRequest, post},
 };
 
-/// A client as an authorization server knows it.
+/// A client as registered with an authorization server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RegisteredClient {
     pub id: String,

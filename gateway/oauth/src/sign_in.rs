@@ -27,7 +27,7 @@ pub struct BegunSignIn {
     pub url: String,
     /// What the answer has to repeat.
     pub state: SecretText,
-    /// The verifier, which only the process that began the sign-in knows (PKCE).
+    /// The verifier, known only to the process that began the sign-in (PKCE).
     pub verifier: SecretText,
 }
 
@@ -89,7 +89,7 @@ pub fn begin_sign_in(
 }
 
 impl SignInAnswer {
-    /// Reads the query of a callback; `None` where it is no answer, or has a parameter twice.
+    /// Reads the query of a callback; `None` if it is not an answer, or has a parameter twice.
     pub fn read(query: &str) -> Option<Self> {
         let (mut state, mut issuer, mut code) = (None, None, None);
         let (mut error, mut description) = (None, None);
@@ -119,7 +119,7 @@ impl SignInAnswer {
         })
     }
 
-    /// Returns the code, if the answer is one of this issuer. `names_issuer`: its answers say whose they are (RFC 9207).
+    /// Returns the code, if the answer comes from this issuer. `names_issuer`: its answers name it (RFC 9207).
     pub fn into_code(self, issuer: &str, names_issuer: bool) -> Result<SecretText, OauthFault> {
         match &self.issuer {
             Some(named) if named != issuer => {

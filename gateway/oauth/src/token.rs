@@ -72,7 +72,7 @@ struct MoreFields {
 
 impl ExtraTokenFields for MoreFields {}
 
-/// The type of a token. That of an assertion is `N_A`, since it is no access token.
+/// The type of a token. That of an assertion is `N_A`, since it is not an access token.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(transparent)]
 struct AnyTokenType(String);
@@ -217,7 +217,7 @@ pub async fn revoke_token(endpoint: &TokenEndpoint, token: &SecretText) -> Resul
         .post::<IgnoredAny>(&[("token", token.reveal())])
         .await;
     match answer {
-        // A success says nothing.
+        // A success has no content.
         Ok(_) | Err(OauthFault::Unusable(_)) => Ok(()),
         Err(fault) => Err(fault),
     }

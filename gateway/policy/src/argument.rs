@@ -1,4 +1,4 @@
-//! The arguments of a tool as policies know them: a Cedar type for each that has one, and its values.
+//! The arguments of a tool as policies see them: a Cedar type for each that has one, and its values.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ const DEPTH_MAX: usize = 8;
 const MEMBERS_MAX: usize = 256;
 /// The bytes of the arguments that policies read of one call.
 const READ_MAX_BYTES: usize = 64 << 10;
-/// What each value costs beside its text.
+/// What each value costs in addition to its text.
 const VALUE_BYTES: usize = 16;
 /// Digits after the point that a decimal of Cedar holds.
 const DECIMAL_DIGITS: usize = 4;
@@ -49,7 +49,7 @@ pub struct ArgumentNote {
 pub struct ToolArguments {
     pub members: BTreeMap<String, ArgumentMember>,
     pub notes: Vec<ArgumentNote>,
-    /// The values that stand for absent arguments.
+    /// The values used for absent arguments.
     defaults: BTreeMap<String, Value>,
 }
 

@@ -61,7 +61,7 @@ fn mistyped(
     schema: &Schema,
     explained: &BTreeSet<&str>,
 ) -> Vec<FileProblem> {
-    // Cedar checks each policy with each action of the schema. Policies that are about the same few get a schema of these.
+    // Cedar checks each policy with each action of the schema. Policies about the same few actions get a schema with only these.
     let mut groups: BTreeMap<Option<BTreeSet<&str>>, Vec<&PolicyRule>> = BTreeMap::new();
     for rule in rules.rules() {
         let tools = checked_tools(rule, vocabulary);
@@ -113,8 +113,8 @@ fn mistyped(
     all.filter_map(|(_, problem)| problem).collect()
 }
 
-/// Returns the tools that a policy has to be checked with; `None` where that is all of them. Tools differ to a policy by
-/// their names and their arguments: one that looks at no arguments is the same with every tool that it does not name.
+/// Returns the tools that a policy has to be checked with; `None` if those are all tools. To a policy, tools differ by
+/// their names and their arguments: a policy that reads no arguments treats all tools that it does not name the same.
 fn checked_tools<'v>(
     rule: &PolicyRule,
     vocabulary: &'v PolicyVocabulary,

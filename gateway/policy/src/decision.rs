@@ -33,13 +33,13 @@ const UNDECIDED: &str = "A policy cannot be decided for this call, so it is not 
 pub struct PolicyJudge {
     rules: Arc<PolicyRules>,
     vocabulary: PolicyVocabulary,
-    /// Decides without arguments: those that read none, and of those that permit by arguments their scope.
+    /// Decides without arguments: the policies that read none, and the scopes of those that permit by arguments.
     by_scope: PolicySet,
-    /// The scope of those that forbid by arguments.
+    /// The scopes of the policies that forbid by arguments.
     scope_of_forbids: PolicySet,
 }
 
-/// Callers of one class have the same verdicts: the same policies are about them, and none of these looks closer.
+/// Callers of one class have the same verdicts: the same policies apply to them, and none of these looks at details.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PrincipalClass {
     /// The policies that are about them, by number.
@@ -51,7 +51,7 @@ pub struct PrincipalClass {
 /// Why something is not allowed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PolicyDenial {
-    /// The ids of the policies that say so; none where no policy permits it.
+    /// The ids of the policies that deny it; empty if no policy permits it.
     pub policies: Vec<Arc<str>>,
     /// What the caller reads: the `@message` of the first that has one.
     pub message: Arc<str>,
@@ -74,13 +74,13 @@ pub struct ArgumentPolicies {
     arguments: Arc<ToolArguments>,
     entities: Entities,
     who: [EntityUid; 3],
-    /// The arguments that any of them reads.
+    /// The arguments that any of the policies reads.
     read: BTreeSet<String>,
     all: bool,
 }
 
 impl PolicyJudge {
-    /// Creates a judge. `vocabulary` says what exists, so that a policy can name it.
+    /// Creates a judge. `vocabulary` lists what exists, so that a policy can name it.
     pub fn new(rules: Arc<PolicyRules>, vocabulary: PolicyVocabulary) -> Self {
         let (mut by_scope, mut forbids) = (Vec::new(), Vec::new());
         for rule in rules.rules() {
@@ -130,7 +130,7 @@ impl PolicyJudge {
     pub fn tool(&self, principal: &PolicyPrincipal, name: &str, contract: &str) -> ToolVerdict {
         let known = self.vocabulary.tools.get(name);
         let known = known.filter(|tool| *tool.contract == *contract).cloned();
-        // Of two contracts with a tool of one name, the second is served as its own contract alone.
+        // Of two contracts with a tool of the same name, the second is served only under its own contract.
         let tool = known.unwrap_or_else(|| PolicyTool {
             contract: contract.into(),
             hints: ToolHints {
@@ -157,7 +157,7 @@ impl PolicyJudge {
         let asked = ask(&call, &self.scope_of_forbids);
         let forbids = asked.diagnostics().reason();
         let permits: Vec<&PolicyId> = called.diagnostics().reason().collect();
-        // Whatever is permitted by names alone needs no argument.
+        // What is permitted by names alone needs no arguments.
         let reads = |id: &&PolicyId| {
             self.rules
                 .rule(id)
@@ -273,7 +273,7 @@ impl ArgumentPolicies {
     }
 }
 
-/// Reads a decision. A policy that cannot be decided denies, whatever the others say.
+/// Reads a decision. A policy that cannot be decided denies, regardless of the others.
 fn denial(rules: &PolicyRules, response: &Response) -> Option<PolicyDenial> {
     let faulty = |error: &cedar_policy::AuthorizationError| match error {
         cedar_policy::AuthorizationError::PolicyEvaluationError(error) => error.policy_id().clone(),

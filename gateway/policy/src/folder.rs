@@ -17,8 +17,8 @@ pub struct PolicyFile {
     pub text: String,
 }
 
-/// Returns the policy files of a folder in the order of their names; none where there is no such folder. What cannot be read is a
-/// problem.
+/// Returns the policy files of a folder in the order of their names; none if there is no such folder. What cannot be read is
+/// reported as a problem.
 pub fn read_folder(folder: &Path) -> (Vec<PolicyFile>, Vec<FileProblem>) {
     let (mut files, mut problems) = (Vec::new(), Vec::new());
     let shown = folder.display().to_string();

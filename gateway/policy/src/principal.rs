@@ -1,4 +1,4 @@
-//! The caller, as policies know it.
+//! The caller, as policies see it.
 
 use std::{collections::HashSet, sync::Arc};
 

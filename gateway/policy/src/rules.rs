@@ -29,7 +29,7 @@ pub struct PolicyRule {
     pub file: Arc<str>,
     /// The line where it begins, from 1.
     pub line: usize,
-    /// What its `@message` says.
+    /// The text of its `@message`.
     pub message: Option<Arc<str>>,
     pub(crate) policy: Policy,
     pub(crate) reads: PolicyReads,
@@ -49,7 +49,7 @@ impl PolicyRule {
         self.policy.effect() == Effect::Forbid
     }
 
-    /// Returns `true` if it reads arguments, so that each call is decided by itself.
+    /// Returns `true` if it reads arguments, so that each call is decided separately.
     pub fn reads_arguments(&self) -> bool {
         self.reads.context
     }

@@ -1,4 +1,4 @@
-//! The vocabulary of policies: the tools and contracts that are served, and the Cedar schema that is made of them.
+//! The vocabulary of policies: the tools and contracts that are served, and the Cedar schema that is made from them.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -56,7 +56,7 @@ const TYPES: &str = "\
   };
 ";
 
-/// A tool as policies know it.
+/// A tool as policies see it.
 #[derive(Clone, Debug)]
 pub struct PolicyTool {
     pub contract: Arc<str>,
@@ -126,7 +126,7 @@ impl PolicyVocabulary {
         changed
     }
 
-    /// Returns the vocabulary of these tools alone.
+    /// Returns the vocabulary of only these tools.
     pub(crate) fn only(&self, tools: &BTreeSet<&str>) -> Self {
         let known = tools.iter().filter_map(|name| {
             let (name, tool) = self.tools.get_key_value(*name)?;

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-/// Returns the text as it is if it has at most `chars_max` characters, else so many of them and `…`.
+/// Returns the text unchanged if it has at most `chars_max` characters, and otherwise that many characters and `…`.
 pub fn shorten(text: &str, chars_max: usize) -> Cow<'_, str> {
     // A text has no more characters than bytes.
     if text.len() <= chars_max {

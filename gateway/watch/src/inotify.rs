@@ -227,7 +227,7 @@ fn read(shared: &InotifyState, ended: &PipeReader) {
     }
 }
 
-/// Returns the name of the folder's file system, if the kernel does not know of every change there.
+/// Returns the name of the folder's file system, if the kernel does not see every change there.
 fn foreign_system(folder: &Path) -> Option<&'static str> {
     let kind = statfs(folder).ok()?.f_type as u32;
     let (_, name) = FOREIGN.iter().find(|(number, _)| *number == kind)?;

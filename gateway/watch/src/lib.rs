@@ -1,4 +1,4 @@
-//! Tells when files may have changed, so that the loops that look at them need not look several times a second.
+//! Reports when files may have changed, so that the loops that look at them need not look several times a second.
 //!
 //! A process has one [`FileWatcher`]. Each loop waits for its [`LookPace`]: it ends at once when the kernel reports a change, and
 //! each second without one, since not every change is reported (that of a file behind a link, for instance). Where the kernel
@@ -95,7 +95,7 @@ impl WatchTarget {
         }
     }
 
-    /// A file, and those beside it whose names begin like its own.
+    /// A file, and those next to it whose names begin like its own.
     pub fn file(path: &Path) -> Self {
         let folder = path
             .parent()
@@ -141,7 +141,7 @@ impl LookPace {
 }
 
 /// Waits for the next of the seconds at which the loops of this process look. They look together, so that a process at rest
-/// wakes once a second and not once for each of them.
+/// wakes once a second and not once for each loop.
 pub async fn next_beat() {
     beat_of(REST).await;
 }
