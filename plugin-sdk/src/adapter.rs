@@ -14,7 +14,7 @@ use crate::summary::{SummaryPage, SummaryQuery};
 /// `describe` looks at the source; it runs when a contract is drafted or checked, never during a call. `open` gets the
 /// *recorded* shape and should look nothing up: parse the settings, keep what `read` and `write` need.
 pub trait Adapter: Sized + 'static {
-    /// The name contracts say: `adapter: sheet`.
+    /// The name used in contracts: `adapter: sheet`.
     const NAME: &'static str;
     /// The imports that the adapter asks the operator for: `sql`, `http`, `files`.
     const REQUESTS: &'static [&'static str] = &[];
@@ -31,7 +31,7 @@ pub trait Adapter: Sized + 'static {
     /// Answers a lookup or a list.
     fn read(&self, query: &Query) -> Result<Page>;
 
-    /// Answers a count or a summary. It is only asked where the shape's capabilities say
+    /// Answers a count or a summary. Called only if the shape's capabilities include
     /// [`summaries`](crate::shape::Capabilities::summaries).
     fn summarize(&self, _query: &SummaryQuery) -> Result<SummaryPage> {
         Err(Error::unsupported(format!(
@@ -67,7 +67,7 @@ pub struct Query {
     pub conditions: Vec<Condition>,
     /// Columns to order by, the first one first.
     pub order: Vec<Order>,
-    /// The columns wanted; if empty, all.
+    /// The requested columns; if empty, all.
     pub columns: Vec<String>,
     /// The largest number of records to return.
     pub limit: u32,
@@ -99,7 +99,7 @@ impl Condition {
     }
 }
 
-/// A way to compare. `docs/matches.md` says exactly what each one means, nulls included.
+/// A way to compare. `docs/matches.md` defines exactly what each one means, including for nulls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Comparison {
     /// The value itself.
@@ -118,7 +118,7 @@ pub enum Comparison {
     ContainsCi,
     /// A text that begins with this text.
     StartsWith,
-    /// Null or an empty text, or neither of them.
+    /// Null or an empty text, or neither.
     IsEmpty,
 }
 
@@ -209,8 +209,8 @@ pub struct Change {
     pub key: Map<String, serde_json::Value>,
     /// The values to write (create: all given; update: only what changes).
     pub record: Map<String, serde_json::Value>,
-    /// The conditions that the record must meet beside the key (update, delete). To the caller, a record that does not
-    /// meet them does not exist. They are only sent if the shape's capabilities say `guarded_write`.
+    /// The conditions that the record must meet in addition to the key (update, delete). To the caller, a record that does not
+    /// meet them does not exist. They are only sent if the shape's capabilities include `guarded_write`.
     pub conditions: Vec<Condition>,
     /// `{"operation": "…", "params": {…}}` for a call.
     pub options: Map<String, serde_json::Value>,

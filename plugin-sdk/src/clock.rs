@@ -1,4 +1,4 @@
-//! The time, which a component does not have by itself.
+//! The time, which a component does not have on its own.
 
 #[cfg(target_arch = "wasm32")]
 use crate::bindings::weir::plugin::clock as imported;

@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// A failure: one sentence for the caller and a code for programs, but never a secret. Codes are open strings. The
-/// gateway reports one it does not know as `upstream_error`; the functions below make the known ones.
+/// gateway reports an unknown one as `upstream_error`; the functions below make the known ones.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
     /// The kind of the failure, for programs.
@@ -94,7 +94,7 @@ impl Error {
         self
     }
 
-    /// Says when a further try makes sense.
+    /// Sets when another try makes sense.
     pub fn retry_after_ms(mut self, retry_after_ms: u32) -> Self {
         self.retry_after_ms = Some(retry_after_ms);
         self

@@ -1,7 +1,7 @@
 //! Ordered indexes that the gateway keeps on disk, so that a large source is not read whole for every call.
 //!
 //! Indexes are scratch: bounded, dropped when space is short, and bound to one version of the source. An adapter that
-//! finds none reads its source as if there were no indexes, and asks for one with [`later`].
+//! does not find an index reads its source as if there were none, and asks for one with [`later`].
 
 #[cfg(target_arch = "wasm32")]
 use crate::bindings::calls::index as imported;
@@ -45,7 +45,7 @@ pub struct Entry {
 pub struct Range {
     /// The first key.
     pub from: Vec<u8>,
-    /// The first key behind the range; `None` if there is no end.
+    /// The first key after the range; `None` if the range has no end.
     pub to: Option<Vec<u8>>,
     /// The greatest key first. Entries of one key come in the order of `at` either way.
     pub descending: bool,
@@ -66,7 +66,7 @@ pub fn range(name: &Name, range: &Range) -> Result<Vec<Entry>> {
 }
 
 /// Asks for work that takes longer than a call may: once this call is answered, [`crate::Adapter::later`] is called with
-/// the same text in the background, and again until it says that it is done.
+/// the same text in the background, and again until it reports that it is done.
 pub fn later(work: &str) {
     imported::later(work);
 }

@@ -1,4 +1,4 @@
-//! Prompts, resources and their completion: what a plugin offers beside tools.
+//! Prompts, resources and their completion: what a plugin offers besides tools.
 //!
 //! Implement [`Items`] for a type of your own and name it in the export: `weir_plugin_sdk::export!(tools: deploy; items:
 //! Handbook);`, or `export!(items: Handbook);` without tools. Clients see names and URIs as they are written here.

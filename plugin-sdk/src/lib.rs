@@ -1,7 +1,8 @@
 //! The library that a plugin's author imports.
 //!
 //! A tool is a function with [`tool`] above it, and `weir_plugin_sdk::export!(tools: my_tool);`: its types and its
-//! documentation are the schema ([`tools`], [`schema`]). Prompts and resources stand beside tools ([`items`]).
+//! documentation are the schema ([`tools`], [`schema`]). A plugin may also offer prompts and resources
+//! ([`items`]).
 //!
 //! An adapter is ordinary Rust: implement [`Adapter`], write `weir_plugin_sdk::export!(MyAdapter);` and build for
 //! `wasm32-unknown-unknown`. What the outside world offers comes as functions: [`sql`], [`http`], [`files`], [`index`], [`log`],

@@ -112,8 +112,8 @@ impl Matcher {
         }
     }
 
-    /// Returns `true` if the condition cannot say whether the value meets it: the value is not of its column's type, and
-    /// something else is asked than whether it is there.
+    /// Returns `true` if the condition cannot decide whether the value meets it: the value is not of its column's type,
+    /// and the condition asks for more than its presence.
     pub fn cannot_judge(&self, value: &Value<'_>) -> bool {
         matches!(value, Value::Unfit(_)) && !matches!(self.test, MatchTest::IsEmpty(_))
     }

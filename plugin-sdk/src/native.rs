@@ -1,8 +1,8 @@
 //! Makes a plugin a native library: the same functions as a component's exports, behind one C symbol.
 //!
-//! With the feature `native`, [`crate::export!`] makes `weir_plugin_abi` beside the component's exports. `abi` is the C
-//! interface, and `wire` defines what its messages say; the gateway compiles these two files as well.
-//! `native/weir-plugin.h` has both in the words of C.
+//! With the feature `native`, [`crate::export!`] makes `weir_plugin_abi` in addition to the component's exports. `abi`
+//! is the C interface, and `wire` defines the content of its messages; the gateway compiles these two files as well.
+//! `native/weir-plugin.h` has both in C.
 
 #[doc(hidden)]
 #[expect(unsafe_code, reason = "the interface is in the words of C")]

@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn a_cell_that_does_not_fit_stays_one_in_a_cursor() {
-        // Where fractions stand behind a comma, this is no number.
+        // With a decimal comma, this is not a number.
         let price = Field::new("price", Type::Decimal);
         let values = vec![Value::Unfit("\"12.5\"".into())];
         let cursor = encode_cursor(&values);

@@ -365,7 +365,7 @@ macro_rules! export {
     };
 }
 
-/// Adds nothing: without the feature `native` a plugin is no library.
+/// Adds nothing: without the feature `native` a plugin is not a library.
 #[cfg(not(all(feature = "native", not(target_arch = "wasm32"))))]
 #[doc(hidden)]
 #[macro_export]

@@ -1,4 +1,4 @@
-//! Randomness, which a component does not have by itself.
+//! Randomness, which a component does not have on its own.
 
 #[cfg(target_arch = "wasm32")]
 use crate::bindings::weir::plugin::random as imported;
@@ -7,7 +7,7 @@ use crate::native::calls::random as imported;
 #[cfg(all(not(target_arch = "wasm32"), not(feature = "native")))]
 use crate::testing::random as imported;
 
-/// Returns so many random bytes.
+/// Returns this many random bytes.
 pub fn bytes(length: u32) -> Vec<u8> {
     imported::bytes(length)
 }

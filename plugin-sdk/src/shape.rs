@@ -26,7 +26,7 @@ pub struct Shape {
     /// The treatment of cells that do not fit the type of their column, in a source that stores text. Set by the contract.
     #[serde(default, skip_serializing_if = "Misfits::is_refuse")]
     pub misfits: Misfits,
-    /// The texts that stand for an empty cell. Set by the contract.
+    /// The texts that mean an empty cell. Set by the contract.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub null_words: Vec<String>,
     /// Columns of the source whose values no record can hold, such as bytes. Only a description names them: no contract
@@ -48,7 +48,7 @@ pub struct Shape {
 pub struct SourcePart {
     /// Its name in the source.
     pub name: String,
-    /// Why it is no table, if it is none.
+    /// Why it is not a table, if it is not one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left_out: Option<String>,
 }
@@ -73,7 +73,7 @@ pub struct Field {
     /// Whether the source fills in the value when a create leaves it out (a default, an identity column).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub generated: bool,
-    /// Whether the source alone sets the value, so that no create or update may (a computed column).
+    /// Whether only the source sets the value, so that no create or update may (a computed column).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub read_only: bool,
     /// The format of values in a source that holds text, if it is not that of the value table. The contract sets it.
@@ -90,10 +90,10 @@ pub struct Field {
     /// The element of a `list`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub items: Option<Box<Field>>,
-    /// The texts that stand for an empty cell of this column: those of the shape. [`Shape::parse`] fills them in.
+    /// The texts that mean an empty cell of this column: those of the shape. [`Shape::parse`] fills them in.
     #[serde(skip)]
     pub null_words: Vec<String>,
-    /// Whether a record has null where a cell is no value of this column. [`Shape::parse`] fills it in.
+    /// Whether a record has null if a cell is not a value of this column. [`Shape::parse`] fills it in.
     #[serde(skip)]
     pub empties_misfits: bool,
 }
@@ -146,7 +146,7 @@ pub struct Reading {
     /// The format that they are written in.
     #[serde(default)]
     pub format: TextFormat,
-    /// The texts among them that stand for an empty cell.
+    /// The texts among them that mean an empty cell.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub null_words: Vec<String>,
 }
@@ -172,7 +172,7 @@ pub enum Type {
     Datetime,
     /// Any JSON.
     Json,
-    /// An object with fields of its own.
+    /// An object with its own fields.
     Record,
     /// A list of one type.
     List,
@@ -258,8 +258,8 @@ pub struct Operation {
     pub name: String,
     /// The effect of the operation on the world.
     pub effect: Effect,
-    /// The parameters of the operation. A form's field goes to one of them with `param:`, by default to that of its own
-    /// name.
+    /// The parameters of the operation. A form's field goes to one of them with `param:`, by default to the one with
+    /// its own name.
     #[serde(default)]
     pub params: Vec<Param>,
     /// The record it answers.
@@ -305,7 +305,7 @@ impl Shape {
         Ok(shape)
     }
 
-    /// Tells each column what the shape says about cells that are no values. The key has none of it: a record is known by it.
+    /// Copies the shape's rules for cells that are not values to each column, except the key, which identifies a record.
     fn spread_cell_rules(&mut self) {
         for field in &mut self.fields {
             if !self.key.contains(&field.key) {
@@ -337,7 +337,7 @@ impl Field {
         words.any(|word| word.eq_ignore_ascii_case(text.trim()))
     }
 
-    /// Says whether a record may have no value.
+    /// Sets whether a record may have no value.
     pub fn nullable(mut self, nullable: bool) -> Self {
         self.nullable = nullable;
         self

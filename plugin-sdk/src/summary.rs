@@ -1,4 +1,4 @@
-//! Defines what a summary asks: how many records there are, and what groups of them come to.
+//! Defines what a summary asks: how many records there are, and what groups of records amount to.
 
 mod exact;
 mod one_pass;
@@ -16,9 +16,9 @@ pub use table::{GROUPS_MAX, GroupRow, find, step_label, too_many_groups, write_g
 /// A question about many records at once: a count, or measures of groups.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SummaryQuery {
-    /// The conditions that a record must meet, all of them.
+    /// The conditions, all of which a record must meet.
     pub conditions: Vec<Condition>,
-    /// What records are put together by. Without groups, all records make one, even where there are none.
+    /// What records are grouped by. Without groups, all records form one group, even if there are no records.
     pub groups: Vec<SummaryGroup>,
     /// The measures of each group.
     pub measures: Vec<SummaryMeasure>,
@@ -37,9 +37,9 @@ pub struct SummaryQuery {
 pub struct SummaryGroup {
     /// The name of its member in each record.
     pub name: String,
-    /// The column. Nulls make a group of their own.
+    /// The column. Nulls form a separate group.
     pub column: String,
-    /// The stretch of time that dates and datetimes are put together by; `None` for each value alone.
+    /// The period that dates and datetimes are grouped by; `None` to group by each value.
     pub step: Option<DateStep>,
 }
 

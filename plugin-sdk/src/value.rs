@@ -86,7 +86,7 @@ impl Value<'_> {
         matches!(self, Value::Null)
     }
 
-    /// Returns the value with texts of its own.
+    /// Returns the value with owned texts.
     pub fn into_owned(self) -> Value<'static> {
         match self {
             Value::Null => Value::Null,

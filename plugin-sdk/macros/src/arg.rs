@@ -205,7 +205,7 @@ impl ArgKeys {
         self.default_outside(mistakes);
     }
 
-    /// Reports a literal default that the constraints beside it refuse.
+    /// Reports a literal default that the other constraints refuse.
     fn default_outside(&self, mistakes: &mut MacroErrors) {
         let Some(KeyedValue {
             value: Some(expression),

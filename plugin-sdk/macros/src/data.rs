@@ -11,7 +11,7 @@ use crate::{
     variants::{EnumTagging, TaggedEnum},
 };
 
-/// Expands `#[data]` into the derive, with a word that tells the derive so.
+/// Expands `#[data]` into the derive, with a marker for the derive.
 pub(crate) fn attribute(attributes: TokenStream, item: TokenStream) -> TokenStream {
     let mut mistakes = MacroErrors::default();
     if !attributes.is_empty() {
@@ -54,7 +54,7 @@ pub(crate) fn derive(item: TokenStream) -> TokenStream {
     if !mistakes.is_empty() {
         let (name, mistakes) = (&input.ident, mistakes.into_tokens());
         let (before, types, bounds) = input.generics.split_for_impl();
-        // An implementation that nothing runs, so that a tool that takes the type is no mistake of its own.
+        // An implementation that never runs, so that a tool that takes the type is not reported as another mistake.
         return quote! {
             #mistakes
             impl #before ::weir_plugin_sdk::schema::ToolSchema for #name #types #bounds {

@@ -2,7 +2,7 @@
 
 use syn::{Attribute, Expr, ExprLit, Lit, Meta};
 
-/// Returns the text of the `///` lines, or `None` if there are none.
+/// Returns the text of the `///` lines, or `None` if there are no such lines.
 pub(crate) fn text(attributes: &[Attribute]) -> Option<String> {
     let mut lines = Vec::new();
     for attribute in attributes
@@ -30,8 +30,8 @@ pub(crate) fn text(attributes: &[Attribute]) -> Option<String> {
 /// The longest title that the gateway takes.
 const TITLE_MAX: usize = 200;
 
-/// Returns a function's title and description: the first paragraph, and the rest or else the first paragraph again. Of a
-/// paragraph that is no title by its length, the first sentence is one, if it is short enough.
+/// Returns a function's title and description: the first paragraph, and the rest or else the first paragraph again. If
+/// the paragraph is too long for a title, its first sentence is the title, if that is short enough.
 pub(crate) fn title_and_description(text: &str) -> (Option<String>, String) {
     let (first, rest) = text.split_once("\n\n").unwrap_or((text, ""));
     let paragraph = first.lines().map(str::trim).collect::<Vec<_>>().join(" ");

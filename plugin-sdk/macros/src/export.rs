@@ -24,8 +24,8 @@ pub(crate) fn expand(list: TokenStream) -> TokenStream {
             continue;
         }
         seen.push(name);
-        // `#[tool]` made a type of the function's name. Where there is none, the import brings the function alone, and
-        // the name of the type is that of the empty enum around it, which is no tool.
+        // `#[tool]` made a type with the function's name. Without it, the import brings only the function, and the
+        // type's name resolves to the empty enum around it, which is not a tool.
         let shown = name_of(path);
         let message = format!("`{shown}` is no tool: write `#[tool]` above the function");
         entries.push(quote_spanned! {path.span()=> {

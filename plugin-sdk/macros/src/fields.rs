@@ -43,7 +43,7 @@ struct NamedField {
     slot: ParameterSlot,
     /// Whether the field has `#[serde(skip)]`, so that it is neither read nor printed.
     skip: bool,
-    /// Tells by a reference whether the value is left out of an answer.
+    /// A function that decides by a reference whether the value is left out of an answer.
     skip_if: Option<TokenStream>,
 }
 
@@ -89,7 +89,7 @@ impl DeriveContext<'_> {
         self.unnamed(field)
     }
 
-    /// Refuses a variant whose value is no object: the tag of its enum is among the members of one.
+    /// Refuses a variant whose value is not an object: the tag of its enum is a member of that object.
     pub(crate) fn has_place_for(
         &mut self,
         tag: &str,

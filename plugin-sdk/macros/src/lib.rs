@@ -1,8 +1,8 @@
 //! Makes tools of typed functions: `#[tool]`, `#[data]`, `#[derive(ToolSchema)]`, and the list in `export!`.
 //!
-//! What has no honest schema does not compile: mistakes of syntax are found here, those of types by constants that the
-//! expansion holds against [`Kind`](https://docs.rs/weir-plugin-sdk). Each is one error, at the token that is wrong, and
-//! says what to write.
+//! What has no honest schema does not compile: mistakes in syntax are found here, those in types by constants that the
+//! expansion compares with [`Kind`](https://docs.rs/weir-plugin-sdk). Each is one error, at the token that is wrong, and
+//! states what to write instead.
 
 mod arg;
 mod case;

@@ -32,7 +32,7 @@ pub(crate) struct FieldKeys {
     pub(crate) rename: Option<String>,
     pub(crate) skip: bool,
     pub(crate) default: Option<TokenStream>,
-    /// Says whether a value is left out of an answer.
+    /// Decides whether a value is left out of an answer.
     pub(crate) skip_if: Option<TokenStream>,
 }
 
@@ -129,7 +129,7 @@ impl ContainerKeys {
                 "transparent" => read.transparent = true,
                 "deny_unknown_fields" => read.closed = true,
                 "skip" => read.skip = true,
-                // These keys say how serde's own code is made, and change nothing in JSON.
+                // These keys control how serde's own code is generated, and change nothing in JSON.
                 "crate" | "bound" => drop(meta.value()?.parse::<TokenStream>()?),
                 other => return Err(refused(key, other, &CONTAINER.map(|(key, _)| key))),
             }

@@ -81,7 +81,7 @@ pub(crate) fn expand(attributes: TokenStream, item: TokenStream) -> TokenStream 
                 word.as_str(),
                 "fn" | "async" | "const" | "unsafe" | "extern"
             ) {
-                // A function that does not parse: rustc says it better.
+                // A function that does not parse: rustc explains it better.
                 return item;
             }
             mistakes.add(

@@ -57,7 +57,7 @@ pub(crate) fn check(of: &Type, mistakes: &mut MacroErrors) {
     }
 }
 
-/// Looks at what a function returns: the value alone of a `Result`.
+/// Checks what a function returns: of a `Result`, only the value.
 pub(crate) fn check_return(output: &ReturnType, mistakes: &mut MacroErrors) {
     let ReturnType::Type(_, of) = output else {
         return;
@@ -166,7 +166,7 @@ fn named(path: &TypePath, mistakes: &mut MacroErrors) {
             }
             arguments.iter().skip(1).for_each(|of| check(of, mistakes));
         }
-        // A `Cow<str>` owns its text here; `str` alone is refused above.
+        // A `Cow<str>` owns its text here; a bare `str` is refused above.
         "Cow" => {}
         _ => arguments.iter().for_each(|of| check(of, mistakes)),
     }
@@ -268,7 +268,7 @@ pub(crate) fn known_return(of: &Type) -> TokenStream {
     checks
 }
 
-/// Adds the checks of a type and of those inside it; returns an expression that is true where all of them hold.
+/// Adds the checks of a type and of the types inside it; returns an expression that is true if all checks hold.
 fn schema_known(of: &Type, checks: &mut TokenStream) -> TokenStream {
     let mut inside = Vec::new();
     match of {
@@ -347,7 +347,7 @@ fn output_known(of: &Type, checks: &mut TokenStream) -> TokenStream {
                     .iter()
                     .map(|argument| output_known(argument, checks)),
             ),
-            // An author may have an own type of one of these names, which may be returned if it has a schema.
+            // An author may have defined a type with one of these names, which may be returned if it has a schema.
             (
                 "Option" | "Vec" | "HashMap" | "BTreeMap" | "HashSet" | "BTreeSet" | "VecDeque",
                 [_, ..],
@@ -370,7 +370,7 @@ fn output_known(of: &Type, checks: &mut TokenStream) -> TokenStream {
     )
 }
 
-/// Adds one check. It stays silent if something inside is unknown, since that is reported already.
+/// Adds one check. It reports nothing if something inside is unknown, since that is reported already.
 fn assert_known(
     at: &Type,
     probe: TokenStream,

@@ -18,7 +18,7 @@ pub(crate) enum EnumTagging {
     Inside(String),
     /// `{"kind": "circle", "value": {…}}`.
     Beside { tag: String, content: String },
-    /// The value alone.
+    /// Only the value.
     None,
 }
 
@@ -319,7 +319,7 @@ impl TaggedEnum {
         });
         let reads = self.variants.iter().map(|EnumVariant { ident, payload, .. }| {
             let read = match payload {
-                // Null alone is the unit: any other value is read further.
+                // Only null is the unit: any other value is read further.
                 PayloadKind::Unit => quote! {
                     if !value.is_null() {
                         return ::core::result::Result::Err(::weir_plugin_sdk::schema::Mismatch::new("must be null"));

@@ -1,4 +1,4 @@
-//! The imports with the SDK's own types, so that an author sees one set of them.
+//! The imports with the SDK's own types, so that an author sees one set of types.
 
 pub(crate) mod files {
     use super::super::weir::plugin::files as imported;

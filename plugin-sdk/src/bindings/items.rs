@@ -1,5 +1,5 @@
-//! The exports of a plugin with prompts and resources beside its tools, and their imports: `weir:plugin@0.1.1`. A plugin that
-//! reports no changes imports nothing for them.
+//! The exports of a plugin with prompts and resources in addition to its tools, and their imports: `weir:plugin@0.1.1`. A
+//! plugin that reports no changes imports nothing for them.
 
 #[allow(
     missing_docs,

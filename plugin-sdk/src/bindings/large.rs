@@ -1,4 +1,4 @@
-//! Holds the imports for adapters of large sources: `weir:plugin@0.1.1`. A plugin that uses none of them imports none.
+//! Holds the imports for adapters of large sources: `weir:plugin@0.1.1`. A plugin that does not use them imports nothing.
 
 #[allow(
     missing_docs,

@@ -1,6 +1,6 @@
 //! The exports of a plugin with tools: `weir:plugin@0.1.1`.
 //!
-//! The imports of a plugin stay those of 0.1.0, which are the same: an adapter is the same bytes with or without this.
+//! The imports of a plugin remain those of 0.1.0, which are the same: an adapter compiles to the same bytes with or without this.
 
 #[allow(
     missing_docs,

@@ -1,5 +1,5 @@
 //! The C interface between a native plugin and its host, as `native/weir-plugin.h` defines it. Both sides compile this file:
-//! what one of them lays out, the other reads.
+//! what one side lays out, the other reads.
 
 use std::mem::ManuallyDrop;
 
@@ -194,7 +194,7 @@ pub unsafe fn put(answer: Answer, out: *mut Reply) {
 
 /// Frees what [`put`] wrote.
 unsafe extern "C" fn release(reply: *mut Reply) {
-    // SAFETY: it comes back from the other side once, as the interface says.
+    // SAFETY: the other side returns it once, as the interface requires.
     if let Some(reply) = unsafe { reply.as_mut() } {
         // SAFETY: `put` made both parts.
         unsafe {

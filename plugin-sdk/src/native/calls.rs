@@ -62,7 +62,7 @@ pub(crate) mod events {
     }
 }
 
-/// Native code has a clock of its own: the host's would cost a message.
+/// Native code has its own clock: the host's would cost a message.
 pub(crate) mod clock {
     use std::sync::OnceLock;
     use std::time::{Instant, SystemTime, UNIX_EPOCH};

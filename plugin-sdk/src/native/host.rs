@@ -73,7 +73,7 @@ fn text_of(panic: &(dyn Any + Send)) -> String {
         .unwrap_or_else(|| "a panic without a text".to_owned())
 }
 
-/// Logs panics with their place, which a caught panic does not tell.
+/// Logs panics with their location, which a caught panic does not contain.
 fn log_panics() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

@@ -111,7 +111,7 @@ pub(crate) struct Call<'a> {
     pub(crate) options: Option<Text<'a>>,
 }
 
-/// The answer of `tools.call`; the body is the value, and an empty body is none.
+/// The answer of `tools.call`; the body is the value, and an empty body means no value.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct ReplyHead<'a> {
     pub(crate) kind: Text<'a>,
@@ -128,7 +128,7 @@ pub(crate) struct Log<'a> {
     pub(crate) fields: Option<Text<'a>>,
 }
 
-/// `progress.report`. A `done` that is no number in JSON is null.
+/// `progress.report`. A `done` that is not a number in JSON is null.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Report<'a> {
     pub(crate) done: Option<f64>,
@@ -366,7 +366,7 @@ pub(crate) struct Extend<'a> {
     pub(crate) new: Text<'a>,
 }
 
-/// Takes so many bytes from the front of a body; none where it has fewer.
+/// Takes this many bytes from the front of a body; `None` if it has fewer.
 pub(crate) fn take<'a>(body: &mut &'a [u8], length: usize) -> Option<&'a [u8]> {
     let (taken, rest) = body.split_at_checked(length)?;
     *body = rest;

@@ -69,7 +69,7 @@ pub fn write_inside(tag: &str, variants: &[Variant], schema: &mut Writer) {
     schema.set("anyOf", list(options.into_iter()));
 }
 
-/// Writes the schema of `{"kind": "circle", "value": {…}}`, in which the tag is beside the value.
+/// Writes the schema of `{"kind": "circle", "value": {…}}`, in which the tag is next to the value.
 pub fn write_beside(tag: &str, content: &str, variants: &[Variant], schema: &mut Writer) {
     let (tag, content) = (write_text(tag), write_text(content));
     let mut options = Vec::new();
@@ -89,7 +89,7 @@ pub fn write_beside(tag: &str, content: &str, variants: &[Variant], schema: &mut
     schema.set("anyOf", list(options.into_iter()));
 }
 
-/// Writes the schema of an enum without a tag, which is the value alone.
+/// Writes the schema of an enum without a tag, which is only the value.
 pub fn write_untagged(variants: &[fn(&mut Writer)], schema: &mut Writer) {
     let options: Vec<String> = variants
         .iter()

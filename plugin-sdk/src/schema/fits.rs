@@ -1,7 +1,7 @@
 //! Checks whether a default meets its schema, once, when a tool is described.
 //!
-//! This knows the keywords that [`super::Writer`]'s types and `#[arg(…)]` write. A `pattern` is left to the gateway,
-//! which has regular expressions: here they would be a third of a small plugin.
+//! This supports the keywords that [`super::Writer`]'s types and `#[arg(…)]` write. A `pattern` is left to the
+//! gateway, which has regular expressions: here they would be a third of a small plugin.
 
 use serde_json::{Map, Value};
 

@@ -1,11 +1,11 @@
-//! Defines the kinds of values, as far as the constraints of `#[arg(…)]` have to know them at compile time.
+//! Defines the kinds of values, as far as the constraints of `#[arg(…)]` depend on them at compile time.
 
 /// The kind of a type's values. The macros check each constraint and each literal default against it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A text whose length may be bounded.
     Text,
-    /// A text of a form of its own: a character, a date, base64.
+    /// A text in a special form: a character, a date, base64.
     FixedText,
     /// One of several texts.
     Choice,
@@ -30,7 +30,7 @@ pub enum Kind {
     Object,
     /// Anything else, which no constraint of `#[arg(…)]` can bound.
     Any,
-    /// A type without a schema, which is an error of its own: everything passes, so that it stays the only error.
+    /// A type without a schema, which is a separate error: everything passes, so that it remains the only one.
     Unknown,
 }
 

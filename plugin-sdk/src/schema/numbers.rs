@@ -25,7 +25,7 @@ impl ToolSchema for bool {
     }
 }
 
-/// Reads a whole number of 64 bits or fewer; `5.0` is one, as JSON Schema says.
+/// Reads a whole number of 64 bits or fewer; `5.0` is one, as in JSON Schema.
 fn whole(value: &Value) -> Option<i128> {
     let number = value.as_number()?;
     if let Some(whole) = number.as_i64() {

@@ -92,7 +92,7 @@ pub fn elements(value: Value) -> Result<Vec<Value>, Mismatch> {
     }
 }
 
-/// Returns the elements of a list that must have so many.
+/// Returns the elements of a list that must have `count` of them.
 pub fn tuple_elements(value: Value, count: usize) -> Result<Vec<Value>, Mismatch> {
     let values = elements(value)?;
     if values.len() == count {

@@ -1,4 +1,4 @@
-//! Parameters and fields: what the macros know of one, and the object schema they make together.
+//! Parameters and fields: what the macros know about one, and the object schema they make together.
 
 use serde_json::Value;
 
@@ -46,8 +46,8 @@ impl<T: ToolSchema> Parameter<T> {
     }
 }
 
-/// Replaces [`Parameter`]'s own constants if the type has no schema: the code of the macros asserts `KNOWN`, and says in
-/// words what is missing. A bound would say it in the names of traits.
+/// Replaces [`Parameter`]'s own constants if the type has no schema: the code of the macros asserts `KNOWN`, and states
+/// in words what is missing. A bound would state it in names of traits.
 pub trait Unknown: Sized {
     /// Whether the type has a schema: here it has none.
     const KNOWN: bool = false;
@@ -68,7 +68,7 @@ impl<T> Unknown for Parameter<T> {
     };
 }
 
-/// Tells whether a type can be the key of a map.
+/// Decides whether a type can be the key of a map.
 pub struct Key<T>(std::marker::PhantomData<T>);
 
 impl<T: super::MapKey> Key<T> {
@@ -91,7 +91,7 @@ impl<T> Parameter<T> {
         matches!(self.kind, Kind::Unknown) || !self.optional && self.kind.is_object()
     }
 
-    /// Returns `true` if the type does not say of what kind its values are.
+    /// Returns `true` if the type does not determine the kind of its values.
     pub const fn is_any(&self) -> bool {
         matches!(self.kind, Kind::Any) && !self.optional
     }
@@ -185,7 +185,7 @@ pub enum Default {
     Json(&'static str),
     /// Another expression: it is made when the tool is described, and checked against the schema then.
     Made(fn() -> String),
-    /// A default that the schema does not tell: `#[serde(default)]`.
+    /// A default that the schema does not state: `#[serde(default)]`.
     Silent,
 }
 
@@ -228,7 +228,7 @@ impl Property {
         self
     }
 
-    /// Refuses a type that is no object.
+    /// Refuses a type that is not an object.
     ///
     /// # Panics
     ///
@@ -306,7 +306,7 @@ impl Rule {
         match self {
             Self::MinLen(length) => schema.set(least, length.to_string()),
             Self::MaxLen(length) => schema.set(most, length.to_string()),
-            // The bound of the type says less than a stricter one beside it.
+            // A stricter bound makes the bound of the type redundant.
             Self::Gt(number) => {
                 schema.unset("minimum");
                 schema.set("exclusiveMinimum", number);
@@ -326,7 +326,7 @@ impl Rule {
     }
 }
 
-/// Writes an object of these properties. `closed` means that no other member is taken.
+/// Writes an object of these properties. `closed` means that no other member is accepted.
 pub fn write_object(properties: &[Property], closed: bool, schema: &mut Writer) {
     let mut members = String::from("{");
     let mut required: Vec<String> = Vec::new();

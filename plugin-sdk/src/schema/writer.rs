@@ -7,7 +7,7 @@ use crate::value::write_string;
 /// The keywords of the schema that is being written.
 type Keywords = Vec<(&'static str, String)>;
 
-/// Writes one schema. A type sets the keywords of its own; schemas inside are written by [`Writer::inner`].
+/// Writes one schema. A type sets its own keywords; schemas inside are written by [`Writer::inner`].
 pub struct Writer {
     /// The schemas that are open, the innermost last.
     open: Vec<Keywords>,
@@ -138,7 +138,7 @@ impl Writer {
 
     /// Returns one alternative of this schema, with the tag of its enum if it has one among its members.
     ///
-    /// An alternative that says what further members may be takes the tags of the enums around this schema too.
+    /// An alternative with a rule for further members takes the tags of the enums around this schema too.
     pub fn alternative(&mut self, tag: Option<&str>, write: &mut dyn FnMut(&mut Writer)) -> String {
         let around = self.tags.clone();
         self.tags.extend(tag.map(str::to_owned));
@@ -153,7 +153,7 @@ impl Writer {
         self.close()
     }
 
-    /// Sets a property in front of those that the schema has.
+    /// Sets a property, in front of the existing ones.
     pub fn set_property(&mut self, name: &str, json: &str) {
         let mut properties = String::from("{");
         member(&mut properties, name, json);
@@ -172,7 +172,7 @@ impl Writer {
 
     /// Writes a type that may hold itself: the first time in place, inside itself as a reference to `$defs`.
     ///
-    /// `full_name` tells types apart (`std::any::type_name`), `name` is what `$defs` calls it.
+    /// `full_name` distinguishes types (`std::any::type_name`), `name` is the name in `$defs`.
     pub fn named(&mut self, full_name: &'static str, name: &str, write: fn(&mut Writer)) {
         if !self.named.contains(&full_name) {
             self.named.push(full_name);
@@ -206,7 +206,7 @@ impl Writer {
         self.set_text("$ref", &format!("#/$defs/{name}"));
     }
 
-    /// Writes the schema of `write` and null beside it.
+    /// Writes the schema of `write` with null as an alternative.
     pub fn nullable(&mut self, write: fn(&mut Writer)) {
         self.open.push(Vec::new());
         write(self);
@@ -215,7 +215,7 @@ impl Writer {
             .iter()
             .find(|(name, _)| *name == "type")
             .is_some_and(|(_, json)| json.starts_with('"'));
-        // Null is no member of an `enum`, so the type alone does not let it in there.
+        // An `enum` does not contain null, so allowing its type is not enough there.
         let open = !keywords
             .iter()
             .any(|(name, _)| matches!(*name, "enum" | "const" | "anyOf"));

@@ -6,7 +6,7 @@ use crate::value::{Decimal, Value};
 /// The places that an average has beyond those of the values.
 const AVERAGE_PLACES: u32 = 6;
 
-/// A sum of integers or decimals, with the most decimal places that one of them has.
+/// A sum of integers or decimals, with the most decimal places that any of them has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ExactSum {
     /// The sum, in units of the last place of `scale`.
@@ -17,7 +17,7 @@ pub struct ExactSum {
 }
 
 impl ExactSum {
-    /// Returns a sum that a source has computed of values with at most so many places.
+    /// Returns a sum that a source has computed from values with at most this many places.
     pub fn of_source(sum: &Value<'_>, places: u32) -> Result<Self> {
         let mut exact = Self {
             units: 0,
@@ -41,7 +41,7 @@ impl ExactSum {
         self.add_term(term)
     }
 
-    /// Adds a decimal by its digits, of which so many are behind the point.
+    /// Adds a decimal by its digits, of which `places` are after the point.
     pub fn add_units(&mut self, units: i64, places: u8) -> Result<()> {
         let scale = u32::from(places);
         let mut places = scale;
@@ -78,8 +78,8 @@ impl ExactSum {
         })
     }
 
-    /// Returns the same number with no more than its places. Each value is a multiple of ten where its places are fewer than the
-    /// scale, and so is a sum of them.
+    /// Returns the same number with no more places than its values have. A value with fewer places than the scale is a
+    /// multiple of ten, and so is a sum of such values.
     fn without_zeros(self) -> Self {
         // Of a number that fits, only zero has more zeros than a number can have.
         let zeros = 10_i128.checked_pow(self.scale - self.places);
@@ -90,7 +90,7 @@ impl ExactSum {
         }
     }
 
-    /// Adds a value so many times.
+    /// Adds a value this many times.
     pub fn add_times(&mut self, value: &Value<'_>, times: i128) -> Result<()> {
         let mut product = Self::default();
         product.add(value)?;
@@ -118,7 +118,7 @@ impl ExactSum {
 
     fn with_scale(self, scale: u32) -> Option<i128> {
         match scale - self.scale {
-            // Most values have the places of those before, and products of such numbers are slow in a component.
+            // Most values have as many places as those before, and products of such numbers are slow in a component.
             0 => Some(self.units),
             more => self.units.checked_mul(10_i128.checked_pow(more)?),
         }
@@ -233,7 +233,7 @@ mod tests {
         assert_eq!(half(-3).expect("it fits"), r#""-0.000002""#);
     }
 
-    /// Digits come to the same as the text of the decimal, zeros at its end and all.
+    /// Digits give the same sum as the text of the decimal, including trailing zeros.
     #[test]
     fn digits_are_added_as_their_decimals_are() {
         let digits = [

@@ -131,7 +131,7 @@ impl<'q> Summarizer<'q> {
         running.add_number(number);
     }
 
-    /// Takes a decimal by its digits, of which so many are behind the point, for a sum or an average of a column of decimals.
+    /// Takes a decimal by its digits, of which `places` are after the point, for a sum or an average of a column of decimals.
     pub fn add_units(&mut self, measure: usize, at: usize, units: i64, places: u8) -> Result<()> {
         let running = &mut self.rows[at].1[measure];
         running.count += 1;
@@ -261,7 +261,7 @@ fn checked<'v>(value: Value<'v>, field: &Field) -> Result<Value<'v>> {
     }
 }
 
-/// Refuses to add or compare what has another unit than the column, since nothing would tell that it was left out.
+/// Refuses to add or compare a value with a unit other than the column's, since nothing would show that it was left out.
 fn check_unit(value: &Value<'_>, field: &Field) -> Result<()> {
     let Value::Unfit(json) = value else {
         return Ok(());

@@ -55,7 +55,7 @@ pub(super) fn measure_field(
     let of_column = column.map_or(Type::Integer, |column| column.kind);
     let kind = match function {
         SummaryFunction::Count | SummaryFunction::Distinct => Type::Integer,
-        // An average of integers is no integer.
+        // An average of integers is not an integer.
         SummaryFunction::Average if of_column == Type::Integer => Type::Number,
         _ => of_column,
     };
@@ -64,7 +64,7 @@ pub(super) fn measure_field(
     field
 }
 
-/// Puts groups in order, leaves out those that `having` rules out, and writes as many as are wanted.
+/// Sorts groups, leaves out those that `having` excludes, and writes as many as requested.
 pub fn write_groups(
     query: &SummaryQuery,
     shape: &Shape,

@@ -1,4 +1,4 @@
-//! A web service that answers what a test says.
+//! A web service whose answers a test defines.
 
 use std::cell::RefCell;
 

@@ -1,4 +1,4 @@
-//! A database that answers what a test says.
+//! A database whose answers a test defines.
 
 use std::cell::RefCell;
 

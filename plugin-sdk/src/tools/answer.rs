@@ -1,8 +1,8 @@
-//! An answer that says more than a value: content blocks, or a question back to the caller.
+//! An answer with more than a value: content blocks, or a question back to the caller.
 
 use super::{Content, Question, Reply};
 
-/// A value with content blocks beside it, content blocks alone, or a question back.
+/// A value with content blocks, only content blocks, or a question back.
 ///
 /// A function that returns its value plainly needs none of this: the gateway makes the text of it.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,7 +37,7 @@ impl<T> Answer<T> {
         self
     }
 
-    /// Returns `true` if it answers with a value, and there is none.
+    /// Returns `true` if it answers with a value that is absent.
     pub(crate) fn is_absent(&self, is_absent: impl FnOnce(&T) -> bool) -> bool {
         self.question.is_none() && self.value.as_ref().is_some_and(is_absent)
     }
@@ -60,7 +60,7 @@ impl From<Answer> for Reply {
 }
 
 impl Answer<()> {
-    /// Answers with content blocks alone.
+    /// Answers with only content blocks.
     pub fn blocks(blocks: impl IntoIterator<Item = Content>) -> Self {
         Self {
             value: None,

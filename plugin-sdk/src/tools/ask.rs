@@ -54,7 +54,7 @@ impl Question {
         self
     }
 
-    /// Keeps a text that the tool wants to know again when the call continues.
+    /// Keeps a text that the tool needs again when the call continues.
     pub fn state(mut self, state: impl Into<String>) -> Self {
         self.state = Some(state.into());
         self

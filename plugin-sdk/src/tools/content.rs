@@ -46,7 +46,7 @@ impl Content {
         Self::new(json!({ "type": "resource", "resource": resource }))
     }
 
-    /// Says what the block is: the `title`, `description`, `mimeType` or `size` of a link.
+    /// Sets a member that describes the block: the `title`, `description`, `mimeType` or `size` of a link.
     pub fn member(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.0.insert(name.to_owned(), value.into());
         self

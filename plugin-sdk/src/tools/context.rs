@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::schema::ToolSchema;
 use crate::{log, progress};
 
-/// The call a tool runs in. A parameter `&Context` gets it and is no part of the schema.
+/// The call a tool runs in. A parameter `&Context` receives it and is not part of the schema.
 pub struct Context {
     json: String,
     /// The parsed members. Most tools never read them, so they are parsed at the first use.
@@ -60,17 +60,17 @@ impl Context {
             .is_some_and(|stated| stated.get(capability).is_some())
     }
 
-    /// When the call must have ended: milliseconds since 1970, as [`crate::clock::now_ms`] tells them.
+    /// When the call must have ended: milliseconds since 1970, like [`crate::clock::now_ms`].
     pub fn deadline_ms(&self) -> Option<u64> {
         self.get("deadline_ms")?.as_u64()
     }
 
-    /// Returns anything else the gateway tells about the call.
+    /// Returns any other member that the gateway passes about the call.
     pub fn get(&self, name: &str) -> Option<&Value> {
         self.members().get(name)
     }
 
-    /// Returns all that the gateway tells about the call.
+    /// Returns everything that the gateway passes about the call.
     pub fn members(&self) -> &Map<String, Value> {
         self.members
             .get_or_init(|| serde_json::from_str(&self.json).unwrap_or_default())
@@ -98,7 +98,7 @@ impl Context {
         })
     }
 
-    /// Says how far the call has come; `done` must grow with every report.
+    /// Reports how far the call has come; `done` must grow with every report.
     pub fn progress(&self, done: f64, total: Option<f64>, message: &str) {
         progress::report(done, total, message);
     }

@@ -1,4 +1,4 @@
-//! Defines one tool for the gateway: an MCP Tool object, with `cli` beside it.
+//! Defines one tool for the gateway: an MCP Tool object, plus `cli`.
 
 use serde_json::Value;
 
@@ -31,7 +31,7 @@ pub struct Definition {
     /// Whether a call may continue as a task after its request was answered, as in `execution.taskSupport`: `optional` or
     /// `required`.
     pub task: Option<&'static str>,
-    /// A schema of the arguments that was written by hand, JSON. `None`: it is made of the parameters.
+    /// A schema of the arguments that was written by hand, JSON. `None`: it is derived from the parameters.
     pub input: Option<&'static str>,
     /// The `_meta` of the MCP Tool object, JSON.
     pub meta: Option<&'static str>,

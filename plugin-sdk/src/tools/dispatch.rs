@@ -29,9 +29,9 @@ pub struct Invocation {
 pub struct Reply {
     /// `complete` or `input-required`.
     pub kind: String,
-    /// JSON, as the output schema says.
+    /// JSON that matches the output schema.
     pub value: Option<String>,
-    /// A JSON array of MCP content blocks; without one the gateway makes a block of `value`.
+    /// A JSON array of MCP content blocks; if absent, the gateway makes a block from `value`.
     pub content: Option<String>,
     /// The requests of `input-required`: a JSON object, key → `{method, params}`.
     pub requests: Option<String>,
@@ -73,7 +73,7 @@ impl<T: Tool> Function<T> {
     };
 }
 
-/// Replaces [`Function`]'s own constants if the function is no tool.
+/// Replaces [`Function`]'s own constants if the function is not a tool.
 pub trait NoTool {
     /// Whether the function is a tool: here it is not.
     const KNOWN: bool = false;

@@ -1,4 +1,4 @@
-//! Defines how a tool says no.
+//! Defines how a tool refuses a call.
 
 use std::any::Any;
 use std::fmt;
@@ -41,7 +41,7 @@ impl ToolError {
         Self(self.0.field(field))
     }
 
-    /// Says when a further try makes sense.
+    /// Sets when another try makes sense.
     pub fn retry_after_ms(self, retry_after_ms: u32) -> Self {
         Self(self.0.retry_after_ms(retry_after_ms))
     }
@@ -76,7 +76,7 @@ impl fmt::Display for ToolError {
 
 /// An error of the SDK keeps its code and its sentence, which were written for callers; any other is logged.
 ///
-/// `ToolError` is no `std::error::Error` itself, or this would stand in the way of `From<T> for T`.
+/// `ToolError` itself does not implement `std::error::Error`, or this would conflict with `From<T> for T`.
 impl<E: std::error::Error + 'static> From<E> for ToolError {
     fn from(error: E) -> Self {
         if let Some(error) = (&error as &dyn Any).downcast_ref::<Error>() {

@@ -122,7 +122,7 @@ impl<T> Unknown for Returned<T> {
     };
 }
 
-/// Tells whether a tool may fail with a type.
+/// Decides whether a tool may fail with a type.
 pub struct Failing<E>(std::marker::PhantomData<E>);
 
 impl<E: ToolFailure> Failing<E> {

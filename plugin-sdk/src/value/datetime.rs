@@ -138,7 +138,7 @@ impl Zone {
         Self(TimeZone::UTC)
     }
 
-    /// Returns the offset of a time that has none of its own.
+    /// Returns the offset of a time that does not state one.
     fn offset_at(&self, civil: civil::DateTime) -> Offset {
         match self.0.to_ambiguous_timestamp(civil).offset() {
             AmbiguousOffset::Unambiguous { offset } => offset,

@@ -27,7 +27,7 @@ impl<'a> Decimal<'a> {
         &self.0
     }
 
-    /// Returns the decimal with a text of its own.
+    /// Returns the decimal with an owned text.
     pub fn into_owned(self) -> Decimal<'static> {
         Decimal(Cow::Owned(self.0.into_owned()))
     }

@@ -1,5 +1,5 @@
-//! Numbers and dates as people write them in a sheet: `1.234,50`, `12,90 €`, `28/2/2026`. The shape says how ([`TextFormat`]); the
-//! values are those of the one value table in both directions.
+//! Numbers and dates as people write them in a sheet: `1.234,50`, `12,90 €`, `28/2/2026`. The shape defines how ([`TextFormat`]);
+//! the values are those of the one value table in both directions.
 
 use std::borrow::Cow;
 
@@ -124,12 +124,12 @@ impl<'a> NumberText<'a> {
         })
     }
 
-    /// Returns `true` if the number has no text beside it.
+    /// Returns `true` if the number has no text next to it.
     pub fn is_bare(&self) -> bool {
         self.before.is_empty() && self.behind.is_empty()
     }
 
-    /// Returns `true` if the text beside the number is this unit, whatever blanks are between them.
+    /// Returns `true` if the text next to the number is this unit, whatever blanks are between them.
     fn has_unit(&self, pattern: &str) -> bool {
         let Some((before, behind)) = pattern.split_once('#') else {
             return false;
@@ -140,7 +140,7 @@ impl<'a> NumberText<'a> {
 }
 
 impl TextFormat {
-    /// Cuts a cell into its number and the unit beside it. `None` if the cell has another unit, or the column none.
+    /// Splits a cell into its number and the unit next to it. `None` if the cell has another unit, or the column has none.
     fn number_text<'a>(&self, text: &'a str) -> Option<NumberText<'a>> {
         let pattern = self.unit.as_deref()?;
         let cut = NumberText::cut(text)?;
@@ -169,7 +169,7 @@ fn is_of_number(character: char) -> bool {
     character.is_ascii_digit() || ".,'’ \u{a0}\u{202f}\u{2009}".contains(character)
 }
 
-/// Returns the decimal mark: a point unless the column says otherwise, or has points between its groups.
+/// Returns the decimal mark: a point unless the column defines another, or has points between its groups.
 fn decimal_mark(format: &TextFormat) -> &str {
     match (&format.decimal, &format.grouping) {
         (Some(decimal), _) => decimal,
@@ -191,7 +191,7 @@ fn plain_digits(text: &str, format: &TextFormat) -> Option<String> {
     })
 }
 
-/// Rewrites a number without the marks of its column. Groups are of three digits, and all of them or none are set apart.
+/// Rewrites a number without the marks of its column. Groups have three digits, and either all or none are separated.
 fn digits_with_marks(text: &str, format: &TextFormat) -> Option<String> {
     let decimal = decimal_mark(format);
     let unsigned = text.strip_prefix('-').unwrap_or(text);

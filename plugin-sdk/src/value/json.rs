@@ -115,7 +115,7 @@ fn from_nested<'a>(text: &'a str, field: &Field, zone: &Zone, depth: usize) -> V
     }
 }
 
-/// Returns JSON text without spaces, with strings in their shortest spelling and typed as the field says; `None` if it
+/// Returns JSON text without spaces, with strings in their shortest spelling and typed like the field; `None` if it
 /// is not JSON.
 pub fn compact_json(text: &str, field: &Field, zone: &Zone) -> Option<String> {
     let raw: &RawValue = serde_json::from_str(text).ok()?;

@@ -60,8 +60,8 @@ impl<'a> Value<'a> {
     }
 }
 
-/// Reads `true` and `false` in any case, `1` and `0`. Yes, no, on and off stay text: they mean other things in other
-/// languages.
+/// Reads `true` and `false` in any case, `1` and `0`. Yes, no, on and off are left as text: they mean other things
+/// in other languages.
 fn boolean_from_text(text: &str) -> Option<bool> {
     match text {
         "1" => Some(true),
