@@ -12,7 +12,8 @@ const CURRENCIES: &[&str] = &[
     "usd", "gbp", "chf", "jpy", "cny", "inr", "rub", "aud", "cad", "nzd", "brl", "mxn", "sek",
     "nok", "dkk", "pln", "czk", "huf", "try", "zar", "kr", "zł", "kč", "rs", "rs.", "fr.",
 ];
-/// Units that stand behind a number alone, in small letters. Before one, and of others, they may be a part of a code: `A1`.
+/// Units that are recognized only after a number, in lower case. Before a number, these and other letters may be a part
+/// of a code: `A1`.
 const UNITS: &[&str] = &[
     "%", "‰", "°", "°c", "°f", "kg", "g", "mg", "µg", "t", "lb", "lbs", "oz", "km", "m", "cm",
     "mm", "µm", "nm", "mi", "ft", "in", "yd", "m²", "m³", "km²", "ha", "ft²", "l", "ml", "cl",
@@ -36,7 +37,7 @@ pub(crate) struct AmountObservations {
     /// The patterns of the unit around `#`, and the number of cells of each.
     patterns: Vec<(String, u64)>,
     with_unit: u64,
-    /// The cells that are no numbers, and some of them for a note.
+    /// The number of cells that are not numbers, and some of these cells for a note.
     others: u64,
     texts: Vec<String>,
     example: String,
@@ -89,7 +90,7 @@ impl AmountObservations {
         }
     }
 
-    /// Returns whether fractions stand behind a comma, as far as this column can tell.
+    /// Returns whether the decimal mark is a comma, as far as this column can tell.
     pub(crate) fn has_decimal_comma(&self) -> Option<bool> {
         match self.numbers.kind(false) {
             Type::Number | Type::Decimal => {
@@ -135,7 +136,7 @@ impl AmountObservations {
             kind @ (Type::Integer | Type::Number | Type::Decimal) => vec![plain(kind)],
             _ => self.numbers.readings.of_text(decimal_comma),
         };
-        // Beside a unit, `555 123` is no telephone number.
+        // Next to a unit, `555 123` is not a telephone number.
         readings
             .retain(|reading| matches!(reading.kind, Type::Integer | Type::Number | Type::Decimal));
         for reading in &mut readings {
@@ -242,7 +243,7 @@ fn is_number(text: &str) -> bool {
             .all(|next| next.is_ascii_digit() || is_mark(next))
 }
 
-/// Returns the text beside a number as a pattern may have it: without line breaks and tabs.
+/// Returns the text next to a number as a pattern may have it: without line breaks and tabs.
 fn in_pattern(beside: &str) -> String {
     beside.replace(char::is_control, " ")
 }
@@ -251,7 +252,7 @@ fn in_pattern(beside: &str) -> String {
 mod tests {
     use super::*;
 
-    /// Returns `type unit decimal grouping` of each reading, or the note where there is none.
+    /// Returns `type unit decimal grouping` of each reading, or the note if there is no reading.
     fn read(cells: &[&str]) -> Vec<String> {
         let mut column = ColumnProfile::new(false);
         cells.iter().for_each(|cell| column.note(cell));

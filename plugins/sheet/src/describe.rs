@@ -67,7 +67,7 @@ const TOTALS: &[&str] = &[
     "итого",
 ];
 
-/// Says that cells have blanks around them, if any have.
+/// Notes that cells have blanks around them, if any have.
 fn note_padding(name: &str, column: &ColumnProfile) -> Option<String> {
     let cells = match column.padded {
         0 => return None,
@@ -83,7 +83,7 @@ fn note_padding(name: &str, column: &ColumnProfile) -> Option<String> {
     })
 }
 
-/// Describes the treatment of the cells of a column that are not like most. Words that are texts in other columns stay texts
+/// Describes the treatment of the cells of a column that are unlike most. Words that are texts in other columns remain texts
 /// everywhere, since the words of a contract count in all columns.
 fn note_of(column: &str, mut mostly: MajorityReading, texts: &BTreeSet<String>) -> String {
     let words = std::mem::take(&mut mostly.reading.null_words).into_iter();
@@ -137,7 +137,7 @@ impl SheetSurvey {
         let bare = first.trim().trim_end_matches(':').to_lowercase();
         self.total = TOTALS.contains(&bare.as_str()).then(|| first.to_owned());
         for (index, cell) in row.cells().enumerate() {
-            // Cells to the right of the header make columns of their own, if they hold anything.
+            // Cells to the right of the header make separate columns, if they contain anything.
             while index >= self.columns.len() && !cell.is_empty() {
                 self.columns.push(ColumnProfile::new(false));
             }
@@ -189,7 +189,7 @@ impl SheetSurvey {
                 .get(index)
                 .cloned()
                 .unwrap_or_else(|| unnamed(index));
-            // A column with neither header nor cells is no column.
+            // A column with neither header nor cells does not count.
             if column.cells() == 0 && name == unnamed(index) {
                 continue;
             }
@@ -222,7 +222,7 @@ impl SheetSurvey {
                     }
                     readings
                 }
-                // Nothing in the file says that a point cannot stand between thousands.
+                // Nothing in the file rules out that a point separates thousands.
                 Type::Number if !is_workbook && decimal_comma != Some(false) => {
                     column.readings.of_points(kind, groups_by_points)
                 }
@@ -265,7 +265,7 @@ impl SheetSurvey {
         shape
     }
 
-    /// Makes a column the key, or says which one nearly is.
+    /// Makes a column the key, or notes which one nearly is.
     fn add_key(
         &mut self,
         key: Option<usize>,
@@ -290,7 +290,7 @@ impl SheetSurvey {
         ))
     }
 
-    /// Says that the row taken for the header is rather a title, where the rows below have more cells.
+    /// Notes that the row taken for the header may be a title, if the rows below have more cells.
     fn preamble(&self) -> Option<String> {
         let given = self.given_names;
         let widest = self.columns.len();
@@ -301,13 +301,13 @@ impl SheetSurvey {
         })
     }
 
-    /// Returns whether the fractions of this file stand behind a comma, if all columns that can tell agree.
+    /// Returns whether the decimal mark of this file is a comma, if all columns that can tell agree.
     fn decimal_comma(&self) -> Option<bool> {
         let mut readings = self
             .columns
             .iter()
             .filter_map(|column| match column.kind(false) {
-                // A column of `1.234` alone says nothing against the comma of others.
+                // A column with only `1.234` does not contradict the comma of others.
                 kind @ (Type::Number | Type::Decimal) => (column.has_fractions()
                     && column.readings.of_points(kind, false).is_empty())
                 .then_some(false),
@@ -341,7 +341,7 @@ impl SheetSurvey {
         likely.find(|at| !fields[*at].nullable && self.columns[positions[*at]].unique.holds())
     }
 
-    /// Says which column would be the key but for a few cells.
+    /// Notes which column would be the key but for a few cells.
     fn note_near_key(&mut self, fields: &[Field], positions: &[usize]) -> Option<String> {
         self.likely_keys(fields).into_iter().find_map(|at| {
             let column = &mut self.columns[positions[at]];
@@ -441,7 +441,7 @@ fn capabilities(settings: &SheetSettings, fields: &[Field]) -> Capabilities {
             capabilities.read_only = Some(format!("{name} files are read-only"))
         }
     }
-    // Every column has all comparisons: the value table says which make sense for a type, the same for all adapters.
+    // Every column has all comparisons: the value table defines which make sense for a type, the same for all adapters.
     debug_assert!(!fields.is_empty());
     let all = Comparison::ALL
         .map(|comparison| comparison.name().to_owned())

@@ -1,4 +1,4 @@
-//! Makes column names from header cells: a blank or repeated one gets a name of its own.
+//! Makes column names from header cells: a blank or repeated one gets a unique name.
 
 use std::collections::HashSet;
 

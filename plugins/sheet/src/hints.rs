@@ -11,13 +11,13 @@ impl DateHints {
     /// Takes note of a cell that is neither empty nor a word for an empty one.
     pub(crate) fn note(&mut self, cell: &str) {
         self.cells += 1;
-        // Where other cells are plain text, there is nothing to say.
+        // If other cells are plain text, there is nothing to note.
         if self.dates + 1 == self.cells && is_like_date(cell) {
             self.dates += 1;
         }
     }
 
-    /// Says what all cells are. Only for a column that stays text.
+    /// Describes what all cells are. Only for a column that remains text.
     pub(crate) fn describe(&self, column: &str) -> Option<String> {
         (self.cells > 0 && self.dates == self.cells).then(|| format!(
             "The column {column:?} has dates in several spellings, and stays text: write them in one, and say it by `date:` under `shape:`."

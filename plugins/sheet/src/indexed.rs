@@ -79,7 +79,7 @@ impl<'s> SheetSource<'s> {
         })
     }
 
-    /// Returns the page, or `None` if no index can tell it soon: then indexes that could are asked for.
+    /// Returns the page, or `None` if no index can give it soon: then the missing indexes are asked for.
     pub(crate) fn read(
         &self,
         select: &SheetSelect<'_>,
@@ -97,8 +97,8 @@ impl<'s> SheetSource<'s> {
         Ok(Some(collector.finish()))
     }
 
-    /// Counts the records that conditions cannot judge: an index has the cells that are no values of their column behind all
-    /// others. Returns `None` if it cannot tell soon.
+    /// Counts the records that conditions cannot judge: an index has the cells that are not values of their column after all
+    /// others. Returns `None` if it cannot count them soon.
     fn skipped(&self, select: &SheetSelect<'_>) -> Result<Option<UnclearRows>, Error> {
         let judge = select.over(&ColumnPositions::locate(&self.head.names, self.shape))?;
         let (mut skipped, mut seen) = (UnclearRows::default(), HashSet::new());
@@ -131,7 +131,7 @@ impl<'s> SheetSource<'s> {
         Ok(Some(skipped))
     }
 
-    /// Returns the rows of the page, or `None` if no index can tell them soon.
+    /// Returns the rows of the page, or `None` if no index can give them soon.
     fn collect<'q>(
         &self,
         select: &'q SheetSelect<'q>,
@@ -253,7 +253,7 @@ impl<'s> SheetSource<'s> {
         })
     }
 
-    /// Judges the rows of these blocks, in their order, as far as they are wanted.
+    /// Judges the rows of these blocks, in order, as far as they are needed.
     fn consider_holding(
         &self,
         holding: &IndexCandidates,
@@ -284,7 +284,7 @@ impl<'s> SheetSource<'s> {
     }
 
     /// Returns, for each condition that an index can narrow, the ranges of keys that meet it. The narrowest come first,
-    /// as far as the comparison tells.
+    /// as far as the comparison shows.
     fn narrowings(&self, query: &Query) -> Result<Vec<(usize, Vec<Range>)>, Error> {
         let mut narrowings = Vec::new();
         for condition in &query.conditions {
@@ -421,7 +421,7 @@ impl<'s> SheetSource<'s> {
         (first..=NULL).map(segment).collect()
     }
 
-    /// Judges the rows of these entries, in their order.
+    /// Judges the rows of these entries, in order.
     fn consider(&self, entries: &[Entry], collector: &mut RowCollector<'_>) -> Result<(), Error> {
         self.rows(entries, |row, _| collector.consider(row))
     }
@@ -442,7 +442,7 @@ impl<'s> SheetSource<'s> {
         .map(drop)
     }
 
-    /// Reads the bytes of each entry, many at once, until `act` says to stop.
+    /// Reads the bytes of each entry, many at once, until `act` stops it.
     fn read_each(
         &self,
         entries: &[Entry],
@@ -456,7 +456,7 @@ impl<'s> SheetSource<'s> {
                 bytes += entry.length as usize;
                 bytes <= PARTS_MAX
             });
-            // A row alone is never longer than one piece.
+            // A single row is never longer than one piece.
             let count = fits.count().max(1);
             let (now, behind) = left.split_at(count);
             left = behind;
@@ -640,7 +640,7 @@ impl<'s> SheetSource<'s> {
     }
 }
 
-/// The blocks of rows that may hold a part of a text, by the index that knows them.
+/// The blocks of rows that may contain a part of a text, by the index that lists them.
 struct IndexCandidates {
     name: Name,
     candidates: BlockCandidates,

@@ -28,10 +28,10 @@ pub(crate) struct ColumnProfile {
     null_cells: u64,
     /// The readings that all other cells allow.
     other_readings: ColumnReadings,
-    /// The other cells that are text, and some of them for a note.
+    /// The number of other cells that are text, and some of these for a note.
     text_cells: u64,
     texts: Vec<String>,
-    /// The cells with blanks around them, and those of them that are numbers or dates without the blanks.
+    /// The cells with blanks around them, and those that would be numbers or dates without the blanks.
     pub(crate) padded: u64,
     bare_values: u64,
     pub(crate) hints: DateHints,
@@ -76,7 +76,7 @@ enum CellClass {
 const CLASSES: usize = 9;
 
 impl ColumnProfile {
-    /// Creates a column. `may_be_key` says whether it matters that all cells differ.
+    /// Creates a column. `may_be_key` is whether it matters that all cells differ.
     pub(crate) fn new(may_be_key: bool) -> Self {
         let mut unique = UniqueCheck::new();
         if !may_be_key {
@@ -166,7 +166,7 @@ impl ColumnProfile {
         Some(read)
     }
 
-    /// Returns whether fractions stand behind a comma, as far as a column of text can tell.
+    /// Returns whether the decimal mark is a comma, as far as a column of text can tell.
     pub(crate) fn has_decimal_comma(&self) -> Option<bool> {
         match &self.amounts {
             Some(amounts) => amounts.has_decimal_comma(),
@@ -175,7 +175,7 @@ impl ColumnProfile {
     }
 
     fn note_class(&mut self, cell: &str) {
-        // Where many cells are text, what the others are says nothing.
+        // If many cells are text, the others are no evidence.
         if self.text_cells > self.cells / 10 + TEXTS_MAX as u64 {
             return;
         }
@@ -227,7 +227,7 @@ impl ColumnProfile {
             CellClass::Number,
             CellClass::LongNumber,
         ];
-        // Of two that are as many the last is taken: midnights alone are dates.
+        // If two have as many, the last is taken: only midnights are dates.
         let kinds: [(&[CellClass], Type); 4] = [
             (&numbers, self.number_kind()),
             (&[CellClass::Boolean], Type::Boolean),
@@ -301,7 +301,7 @@ impl ColumnProfile {
         self.count(CellClass::Number) + self.count(CellClass::LongNumber) > 0
     }
 
-    /// Returns `true` for a column that is text for the blanks around its numbers or dates alone.
+    /// Returns `true` for a column that is text only because of the blanks around its numbers or dates.
     pub(crate) fn is_padded_only(&self) -> bool {
         let values = [
             CellClass::Integer,

@@ -1,5 +1,5 @@
 //! Decides whether a column is named like one that distinguishes records. Cells of a small file that happen to differ
-//! say nothing: amounts and names differ too.
+//! are no evidence: amounts and names differ too.
 
 /// Words that a key's name is or ends with, the most telling first.
 const WORDS: &[&[&str]] = &[

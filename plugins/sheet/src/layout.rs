@@ -169,7 +169,7 @@ fn without_blank_lines(text: &[u8]) -> &[u8] {
 /// Returns the length of the first row without its line end, which a cell in quotes may have within.
 fn row_length(text: &[u8], delimiter: Option<u8>) -> usize {
     let mut quoted = false;
-    // A quote begins a cell in quotes at the cell's start, or goes on with it behind another one.
+    // A quote begins a cell in quotes at the cell's start, or continues it after another one.
     let mut may_open = true;
     for (at, byte) in text.iter().enumerate() {
         match byte {

@@ -1,8 +1,8 @@
 //! Spreadsheets as collections: CSV and TSV files that can be written, XLSX and ODS files that can be read.
 //!
-//! A delimited file is read in one streaming pass ([`stream`]), judged row by row ([`select`]); small enough ones stay in the
-//! instance as a [`table`], by version, so the next call reads nothing. The decisions about headers, types, ragged rows and
-//! the rest are in `docs/adapters/sheet.md`.
+//! A delimited file is read in one streaming pass ([`stream`]), judged row by row ([`select`]); small enough ones are kept in
+//! the instance as a [`table`], by version, so the next call reads nothing. The decisions about headers, types, ragged rows
+//! and the rest are in `docs/adapters/sheet.md`.
 
 mod amounts;
 mod cache;

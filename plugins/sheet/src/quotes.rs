@@ -1,5 +1,5 @@
-//! Follows the quotes of delimited text beside `csv-core`, which takes any text and does not say that a quote was never
-//! closed, or closed where another cell was meant to begin, or that text follows on it.
+//! Follows the quotes of delimited text along with `csv-core`, which takes any text and does not report that a quote
+//! was never closed, or was closed where another cell was meant to begin, or that text follows it.
 
 /// The quotes of the row that is being read.
 #[derive(Debug, Default)]
@@ -33,7 +33,7 @@ impl UnclearQuotes {
         }
     }
 
-    /// Returns the note for a person who drafts a contract; `None` where there are no such rows.
+    /// Returns the note for a person who drafts a contract; `None` if there are no such rows.
     pub(crate) fn note(&self) -> Option<String> {
         let first = self.first;
         let which = match self.count {

@@ -10,7 +10,7 @@ use crate::infer::{INTEGER_DIGITS_MAX, NUMBER_DIGITS_MAX, significant_digits};
 #[derive(Clone, Debug)]
 pub(crate) struct ColumnReadings {
     numbers: Vec<NumberReading>,
-    /// The most digits of the cells that are digits alone, which fit all of these.
+    /// The most digits of the cells that have only digits, which fit all of these.
     plain_digits: usize,
     dates: Vec<DateReading>,
 }
@@ -47,7 +47,7 @@ impl ColumnReadings {
 
     /// Takes note of a cell that is not empty.
     pub(crate) fn note(&mut self, cell: &str) {
-        // A column of the value table's own dates needs no reading, and one of them among others fits none.
+        // A column of the value table's own dates needs no reading, and one such date among others fits no reading.
         if weir_plugin_sdk::value::is_date(cell) {
             self.numbers.clear();
             self.dates.clear();
@@ -70,7 +70,7 @@ impl ColumnReadings {
         !self.numbers.is_empty()
     }
 
-    /// Returns whether fractions stand behind a comma, as far as this column alone can tell.
+    /// Returns whether the decimal mark is a comma, as far as this column alone can tell.
     pub(crate) fn has_decimal_comma(&self) -> Option<bool> {
         let readings = self.distinct_numbers();
         match readings.as_slice() {
@@ -80,7 +80,7 @@ impl ColumnReadings {
     }
 
     /// Returns the readings of a column that is text by its plain spelling. `decimal_comma` is what the other columns
-    /// of the file say.
+    /// of the file show.
     pub(crate) fn of_text(&self, decimal_comma: Option<bool>) -> Vec<Reading> {
         let mut numbers = self.distinct_numbers();
         if numbers.len() > 1
@@ -185,7 +185,7 @@ impl NumberReading {
         }
     }
 
-    /// Returns `false` for a cell that is no number with these marks. A leading zero makes it an identifier.
+    /// Returns `false` for a cell that is not a number with these marks. A leading zero makes it an identifier.
     fn note(&mut self, cell: &str) -> bool {
         let unsigned = cell.strip_prefix('-').unwrap_or(cell);
         let (whole, fraction) = match unsigned.split_once(self.decimal) {
@@ -411,7 +411,7 @@ fn number(digits: &str) -> Option<u16> {
 mod tests {
     use super::*;
 
-    /// Returns `type decimal grouping date datetime` of each reading, as a contract would say it.
+    /// Returns `type decimal grouping date datetime` of each reading, as a contract would write it.
     fn readings(cells: &[&str], decimal_comma: Option<bool>) -> Vec<String> {
         let mut readings = ColumnReadings::new();
         cells.iter().for_each(|cell| readings.note(cell));

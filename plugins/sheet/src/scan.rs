@@ -17,7 +17,7 @@ use crate::stream::{DelimitedParser, RowFlow, SheetProgress, missing_file, read_
 use crate::table::{OwnedRow, SheetRow, SheetTable};
 use crate::workbook;
 
-/// The number of times that a file may change during a read before the read gives up.
+/// The number of times that a file may change during a read before the read fails.
 const ATTEMPTS: usize = 5;
 
 pub(crate) fn read(
@@ -262,7 +262,7 @@ impl<S: RowSink, B: Fn(&ColumnPositions) -> Result<S, Error>> ScanPass<'_, S, B>
 }
 
 /// Returns `true` for the header: the row that the settings name, or else the first that is not blank. A line that names the
-/// delimiter counts as a row, but is never the header unless the settings say so.
+/// delimiter counts as a row, but is never the header unless the settings name it.
 pub(crate) fn is_header(settings: &SheetSettings, number: u64, row: SheetRow<'_>) -> bool {
     let names_delimiter = || {
         number == 1 && matches!(settings.format, SheetFormat::Delimited(_)) && is_separator_row(row)
@@ -289,7 +289,7 @@ mod tests {
 
     use super::*;
 
-    /// Reads a file, and fails as often as is wanted, each time after the file has changed or not.
+    /// Reads a file, and fails the given number of times, each time after the file has changed or not.
     fn read_failing(failures: u32, changes: bool) -> Result<u32, Error> {
         testing::reset();
         cache::make_room(cache::BYTES_MAX);

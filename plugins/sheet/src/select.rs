@@ -1,5 +1,5 @@
-//! Selects the rows that a query means, and the page of them: the best `limit` rows behind the cursor, kept while rows
-//! go by.
+//! Selects the rows that match a query, and a page of these: the best `limit` rows after the cursor, kept while the
+//! rows are read.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -20,7 +20,7 @@ const PAGE_BYTES_MAX: usize = 4 << 20;
 
 /// The bound on records of one page, whatever is asked for.
 const LIMIT_MAX: u32 = 100_000;
-/// Rows kept beyond the wanted ones, so that few of them are sorted often.
+/// Rows kept beyond the requested ones, so that sorting is rare.
 const SPARE_ROWS: usize = 64;
 
 /// A query, checked against the recorded shape.
@@ -51,7 +51,7 @@ pub(crate) struct UnclearRows {
 pub(crate) enum RowVerdict {
     Meets,
     Fails,
-    /// No condition rules it out, and those on these fields cannot tell.
+    /// No condition excludes it, but those on these fields cannot judge it.
     Unclear(Vec<usize>),
 }
 
@@ -65,7 +65,7 @@ pub(crate) struct CellCondition<'s> {
     zone: &'s Zone,
 }
 
-/// What a condition says of a cell.
+/// The judgement of a condition about a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CellJudged {
     Meets,
@@ -85,7 +85,7 @@ impl CellCondition<'_> {
         self.judge_value(&cell_value(cell, self.field, self.zone))
     }
 
-    /// Judges a cell that is no text by its value.
+    /// Judges a cell that is not text by its value.
     pub(crate) fn judge_value(&self, value: &Value<'_>) -> CellJudged {
         if self.field.empties_misfits && self.matcher.cannot_judge(value) {
             CellJudged::Unclear
@@ -251,7 +251,7 @@ impl<'q> SheetSelect<'q> {
         self.cursor.as_ref()?.values.first()
     }
 
-    /// Returns the rows of a table that may match, if an index knows.
+    /// Returns the rows of a table that may match, if an index can narrow them.
     pub(crate) fn candidates<'t>(
         &self,
         table: &'t SheetTable,
@@ -267,7 +267,7 @@ impl<'q> SheetSelect<'q> {
     }
 }
 
-/// Rows go by; the best ones stay.
+/// Receives rows and keeps the best ones.
 pub(crate) struct RowCollector<'s> {
     select: &'s SheetSelect<'s>,
     conditions: Vec<CellCondition<'s>>,
@@ -287,7 +287,7 @@ struct CollectedRow {
 }
 
 impl RowCollector<'_> {
-    /// Returns `true` once no later row can change the page: rows are wanted as they stand, and there are enough.
+    /// Returns `true` once no later row can change the page: rows are wanted in their own order, and there are enough.
     pub(crate) fn is_done(&self) -> bool {
         self.order.is_empty()
             && self.best.len() > self.select.limit
@@ -304,7 +304,7 @@ impl RowCollector<'_> {
         self.judge_each(|condition| condition.judge(row.cell(condition.column)))
     }
 
-    /// Holds a record against the conditions, of which `judge` knows how each judges its cell.
+    /// Checks a record against the conditions; `judge` returns how each judges its cell.
     pub(crate) fn judge_each(
         &self,
         mut judge: impl FnMut(&CellCondition<'_>) -> CellJudged,
@@ -498,7 +498,7 @@ pub(crate) fn members<'v>(
     })
 }
 
-/// Returns a cell as its column's type. Workbooks know only points in time, so a date arrives as its midnight.
+/// Returns a cell as its column's type. Workbooks have only points in time, so a date arrives as its midnight.
 pub(crate) fn cell_value<'a>(cell: &'a str, field: &Field, zone: &Zone) -> Value<'a> {
     let cell = match (field.kind, cell.strip_suffix(crate::workbook::MIDNIGHT)) {
         (Type::Date, Some(date)) => date,
@@ -514,8 +514,8 @@ pub(crate) fn cell_value<'a>(cell: &'a str, field: &Field, zone: &Zone) -> Value
     }
 }
 
-/// Returns `true` for a column in which an integer that no answer may hold is no value, as a text is none. Where such cells
-/// are not empty, the gateway refuses the record of either.
+/// Returns `true` for a column in which an integer too large for an answer is not a value, just as a text is not. Unless
+/// such cells count as empty, the gateway refuses the record in both cases.
 pub(crate) fn bounds_integers(field: &Field) -> bool {
     field.kind == Type::Integer && field.empties_misfits
 }

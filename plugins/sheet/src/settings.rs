@@ -1,4 +1,4 @@
-//! Reads what a contract says about one file.
+//! Reads a contract's settings for one file.
 
 use serde::Deserialize;
 use weir_plugin_sdk::Error;

@@ -1,5 +1,5 @@
 //! A value as bytes that sort as the values do: what an index is ordered by. Long ones are cut, so that equal bytes may
-//! stand for different values, but bytes that differ never stand the wrong way round.
+//! mean different values, but different bytes are never in the wrong order.
 
 use weir_plugin_sdk::Value;
 use weir_plugin_sdk::index::KEY_MAX;

@@ -15,8 +15,8 @@ pub(crate) const FILE_BYTES_MAX: u64 = 512 << 20;
 /// Rows between two reports of progress, at first; later a tenth of those done, so that the number of reports is bounded.
 const REPORT_ROWS: u64 = 20_000;
 
-/// Reads the file from its start in pieces of at most 1 MiB. Stops early if the file is shorter than its stated size (it is
-/// another by now), or if `act` says so.
+/// Reads the file from its start in pieces of at most 1 MiB. Stops early if the file is shorter than its stated size (it
+/// was replaced in the meantime), or if `act` stops it.
 pub(crate) fn read_pieces(
     settings: &SheetSettings,
     size: u64,
@@ -72,8 +72,8 @@ pub(crate) enum RowFlow {
 type TakeRow<'a> =
     dyn FnMut(u64, SheetRow<'_>, std::ops::Range<usize>) -> Result<RowFlow, Error> + 'a;
 
-/// Bytes in, rows out. `csv-core` is the state machine of the csv crate; used directly because it says where each row
-/// lies in the file (a write leaves all others as they are) and because a row can be bounded.
+/// Bytes in, rows out. `csv-core` is the state machine of the csv crate; it is used directly because it reports where
+/// each row is in the file (a write leaves all others as they are) and because a row can be bounded.
 pub(crate) struct DelimitedParser {
     reader: csv_core::Reader,
     delimiter: u8,
@@ -164,7 +164,7 @@ impl DelimitedParser {
     /// before may stand at their front, its own at their end.
     pub(crate) fn feed(&mut self, piece: &[u8], act: &mut TakeRow<'_>) -> Result<RowFlow, Error> {
         let mut input = piece;
-        // Programs that put a mark before a file that has one leave several, of which the reader knows the first.
+        // Programs that put a mark before a file that has one already leave several, of which the reader skips only the first.
         if self.place.offset == 0 {
             while let Some(behind) = input.strip_prefix(BYTE_ORDER_MARK) {
                 input = behind;
@@ -335,7 +335,7 @@ impl ParserPosition {
     }
 }
 
-/// Tells the caller how far a long read has come.
+/// Reports to the caller how far a long read has come.
 pub(crate) struct SheetProgress {
     next: u64,
     total: Option<u64>,
@@ -397,7 +397,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { cases: 4_000, ..ProptestConfig::default() })]
 
-        /// A byte alone is never a whole row, so that each is read byte by byte.
+        /// A single byte is never a whole row, so that each row is read byte by byte.
         #[test]
         fn rows_are_the_same_in_whatever_pieces_they_come(text in "([a-b,\"\r\n]|a,b\n|a\r\n|é|[a-z]{60}){0,60}", at in 0_usize..300) {
             let bytes = text.as_bytes();

@@ -50,7 +50,7 @@ pub(crate) fn summarize(
             let mut summary = begin(&positions)?;
             if let Some(columns) = source.columns(&select.fields_read(&positions)) {
                 let taken = CellLanes::new(columns, &summary, zone).take(&mut summary, &source);
-                // The index may have gone; what else fails, a pass says of the first row that it meets.
+                // The index may be gone; any other failure is reported by a pass, for the first row that it meets.
                 if taken.is_ok() {
                     return Ok(summary);
                 }

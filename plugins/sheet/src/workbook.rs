@@ -35,7 +35,7 @@ pub(crate) use time::as_published_before;
 use formulas::UncomputedFormulas;
 use number_format::shown_value;
 
-/// The ending of a date without a time: workbooks know only points in time.
+/// The ending of a date without a time: workbooks have only points in time.
 pub(crate) const MIDNIGHT: &str = " 00:00:00";
 
 /// The bound on a workbook's file: unpacked it takes several times its size, and an instance has 64 MB.
@@ -43,7 +43,7 @@ const FILE_BYTES_MAX: u64 = 8 << 20;
 const CELLS_MAX: usize = 1_000_000;
 /// Sheets of one workbook that are looked at.
 const SHEETS_MAX: usize = 100;
-/// Rows of a sheet, from its first cell or its header on, that tell whether it is a table.
+/// Rows of a sheet, from its first cell or its header on, that decide whether it is a table.
 const JUDGED_ROWS: u32 = 100;
 
 fn read_bytes(settings: &SheetSettings, info: &Info) -> Result<Vec<u8>, Error> {
@@ -63,7 +63,7 @@ fn read_bytes(settings: &SheetSettings, info: &Info) -> Result<Vec<u8>, Error> {
     Ok(bytes)
 }
 
-/// Refuses what other programs call a workbook, too, in words that say what to do.
+/// Refuses files that other programs also call workbooks, with words about what to do.
 fn check_container(bytes: &[u8]) -> Result<(), Error> {
     // A ZIP archive ends with its table of contents, which programs that save in place write last.
     let has_end = memchr::memmem::rfind(bytes, b"PK\x05\x06").is_some();
@@ -122,7 +122,7 @@ pub(crate) fn load(settings: &SheetSettings, info: &Info) -> Result<SheetTable, 
     Ok(table)
 }
 
-/// Returns the sheets of a workbook, each that is no table with the reason. None for a workbook of one.
+/// Returns the sheets of a workbook, with the reason for each that is not a table. Empty for a workbook with one sheet.
 pub(crate) fn parts(settings: &SheetSettings, info: &Info) -> Result<Vec<SourcePart>, Error> {
     let bytes = read_bytes(settings, info)?;
     let mut buffer = Vec::new();
@@ -176,7 +176,7 @@ fn judge_sheets(
     parts
 }
 
-/// Returns why a sheet is no table, if it is none: a cover has a title, and no header of several columns.
+/// Returns why a sheet is not a table, if it is not one: a cover has a title, but no header of several columns.
 fn why_no_table(settings: &SheetSettings, range: Result<Range<Data>, Error>) -> Option<String> {
     let range = match range {
         Ok(range) if range.is_empty() => return Some("it has no cells".to_owned()),
@@ -193,7 +193,7 @@ fn why_no_table(settings: &SheetSettings, range: Result<Range<Data>, Error>) -> 
     }
 }
 
-/// Says which other sheets there are, where the settings name none.
+/// Notes which other sheets there are, if the settings do not name one.
 fn note_sheets(sheets: &[Sheet], chosen: &str) -> Vec<String> {
     let others = sheets.iter().filter(|sheet| sheet.name != chosen);
     let others: Vec<String> = others
@@ -296,7 +296,7 @@ struct SheetCells {
     has_blanks: bool,
 }
 
-/// Says that formulas have no value, as libraries write them that compute none. A cell without a value may be one.
+/// Notes that formulas have no value, as written by libraries that do not compute them. A cell without a value may be one.
 fn note_uncomputed(workbook: &mut Xlsx<Cursor<&[u8]>>, name: &str) -> Option<String> {
     let mut reader = workbook.worksheet_cells_reader(name).ok()?;
     let mut formulas = UncomputedFormulas::default();
@@ -413,7 +413,7 @@ fn table(settings: &SheetSettings, range: &Range<Data>) -> Result<SheetTable, Er
             }
         } else if is_header(settings, u64::from(top) + index as u64 + 1, row) {
             header_seen = true;
-            // A date in the header is the date alone, as people see it there.
+            // A date in the header is only the date, as people see it there.
             table.names = names(row.cells().map(without_midnight));
             table.given_names = row.cells().filter(|cell| !cell.trim().is_empty()).count();
             table.textual = vec![false; width];
@@ -440,7 +440,7 @@ fn text_of(cell: &Data) -> String {
         Data::Bool(boolean) => boolean.to_string(),
         Data::DateTimeIso(text) => time::from_iso(text).unwrap_or_default(),
         Data::DurationIso(text) => time::from_iso_duration(text).unwrap_or_default(),
-        // #N/A and its like are no values. Numbers of days are texts by now.
+        // Errors such as #N/A are not values. Numbers of days are texts by now.
         Data::DateTime(_) | Data::Error(_) | Data::Empty => String::new(),
     }
 }

@@ -22,8 +22,8 @@ use crate::spelling::spelled_as;
 use crate::stream::{DelimitedParser, FILE_BYTES_MAX, ROW_BYTES_MAX, RowFlow, read_pieces};
 use crate::table::OwnedRow;
 
-/// The number of times that another writer may come first before a change gives up. Of eight agents that write at once each
-/// comes first in one of eight attempts: one would give up in a million.
+/// The number of times that another writer may come first before a change fails. Of eight agents that write at once each
+/// comes first in one of eight attempts: about one in a million would fail.
 const ATTEMPTS: usize = 100;
 /// The number of times that a change which fails waits for a program that may be saving the file.
 const SAVES_AWAITED: usize = 3;
@@ -168,7 +168,7 @@ struct SheetEdit<'e> {
     verb: Verb,
     /// The key of the record meant, by index of the field; empty for a create without one.
     key: Vec<(usize, Value<'static>)>,
-    /// The conditions that the record must meet beside its key, by index of the field.
+    /// The conditions that the record must meet in addition to its key, by index of the field.
     conditions: Vec<(usize, Matcher)>,
     /// The values to write, by index of the field.
     values: Vec<(usize, Value<'static>)>,
@@ -328,8 +328,8 @@ impl<'c> SheetContent<'c> {
         Ok(content)
     }
 
-    /// Finds the rows by an index, but only if it knows all that matter: those with the key meant, with the new key,
-    /// with the greatest key.
+    /// Finds the rows by an index, but only if it has all that matter: those with the given key, with the new key,
+    /// and with the greatest key.
     fn find_by_index(&mut self, judge: &RowMatcher<'_>) -> Result<bool> {
         let source = self.source;
         let Some((first, _)) = judge.key.first() else {
@@ -514,7 +514,7 @@ impl<'c> SheetContent<'c> {
     }
 
     /// Appends a row. A line end is put before it if the file ends without one, and after it if the file ends with one. Programs
-    /// that write Ctrl-Z behind the last line read nothing behind it, so it stays the last.
+    /// that write Ctrl-Z after the last line read nothing after it, so it remains last.
     fn appended(&self, cells: &[String]) -> Result<files::Edit> {
         let layout = &self.source.head.layout;
         let mut content = Vec::with_capacity(256);
@@ -535,8 +535,8 @@ impl<'c> SheetContent<'c> {
         })
     }
 
-    /// Removes the row and one line end: the one behind it, or the one before it if the row was the last of a file
-    /// without one.
+    /// Removes the row and one line end: the one after it, or the one before it if the row was the last of a file
+    /// without a final line end.
     fn without(&self, span: &Range<u64>) -> Result<files::Edit> {
         let (mut start, mut end) = (span.start, span.end);
         match &*self.bytes(end..(end + 2).min(self.size()))? {
@@ -580,7 +580,7 @@ impl<'c> SheetContent<'c> {
     }
 }
 
-/// Returns the row of these cells. One that is read as blank would be no record.
+/// Returns the row of these cells. A row that is read as blank would not be a record.
 fn make_row(cells: &[String]) -> Result<OwnedRow> {
     let row = OwnedRow::from_cells(cells.iter().map(String::as_str));
     match row.as_row().is_blank() {

@@ -20,7 +20,7 @@ const ADDS_MAX: usize = 200;
 const ENTRIES_AT_ONCE: usize = 8_192;
 
 impl SheetSource<'_> {
-    /// Goes on building an index of a column for a while; true while more is left.
+    /// Continues to build an index of a column for a while; returns true while more is left.
     pub(crate) fn build(&self, column: &str) -> Result<bool, Error> {
         let mut fields = 0..self.shape.fields.len();
         let found = fields.find_map(|at| match column {

@@ -1,8 +1,8 @@
 //! The cells of a column in blocks of rows that follow each other, kept as entries of an index: a summary reads the columns that
 //! it needs, and never the file.
 //!
-//! A block holds the texts of the cells, in the shortest of three ways: numbers of a few bytes, numbers of a list of texts, or the
-//! texts. How a contract reads a cell is no part of it.
+//! A block has the texts of the cells, in the shortest of three ways: numbers of a few bytes, positions in a list of texts, or
+//! the texts. How a contract reads a cell is not part of it.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -106,8 +106,8 @@ impl CellBlock {
         Some(bytes)
     }
 
-    /// Writes numbers without their point, in as few bytes as the difference to the least of them takes. Nothing stands for an
-    /// empty cell.
+    /// Writes numbers without their point, in as few bytes as the difference to the smallest one takes. Zero means an empty
+    /// cell.
     fn numbers(&self) -> Option<Vec<u8>> {
         let mut numbers = Vec::with_capacity(self.ends.len());
         for cell in self.cells() {
@@ -227,7 +227,7 @@ pub(crate) enum BlockCells {
 }
 
 impl BlockCells {
-    /// Reads a block; `None` if it is none.
+    /// Reads a block; `None` if the bytes are not one.
     pub(crate) fn parse(bytes: &[u8]) -> Option<Self> {
         let (kind, mut bytes) = bytes.split_first()?;
         let rows = read_length(&mut bytes)?;
@@ -337,7 +337,7 @@ pub(crate) fn part(entry: &Entry) -> Option<(u64, &[u8])> {
     Some((u64::from_be_bytes(*place), bytes.get(2..)?))
 }
 
-/// Returns the bits that the numbers of so many texts take: a divisor of eight.
+/// Returns the bits that the numbers of this many texts take: a divisor of eight.
 fn bits_of(texts: usize) -> usize {
     match texts {
         0..=2 => 1,
@@ -390,7 +390,7 @@ mod tests {
             return Vec::new();
         }
         let block = BlockCells::parse(&bytes).expect("a block");
-        // Part of a block is none, and breaks nothing.
+        // A part of a block is not a block, and breaks nothing.
         for length in 0..bytes.len() {
             let _ = BlockCells::parse(&bytes[..length]);
         }

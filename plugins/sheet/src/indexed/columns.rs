@@ -21,7 +21,7 @@ pub(crate) struct CellColumn {
 }
 
 impl<'s> SheetSource<'s> {
-    /// Returns the cells of these columns; `None` for no column, and while they are in no index: then one is asked for.
+    /// Returns the cells of these columns; `None` for no column, and while no index has them: then one is asked for.
     pub(crate) fn columns(&self, fields: &[usize]) -> Option<Vec<(&'s Field, CellColumn)>> {
         if fields.is_empty() {
             return None;

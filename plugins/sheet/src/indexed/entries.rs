@@ -5,10 +5,10 @@ use weir_plugin_sdk::{Error, Value};
 
 use crate::sort_key::sort_key;
 
-/// Entries that are asked for first, where mostly more are not wanted.
+/// Entries that are asked for first, since usually no more are needed.
 pub(super) const FEW: u32 = 128;
 
-/// Returns all entries whose keys lie between these, in their order. They are asked for so many at once.
+/// Returns all entries whose keys are in this range, in order. They are asked for this many at once.
 pub(super) fn within(
     name: &Name,
     (from, to): (Vec<u8>, Vec<u8>),

@@ -1,9 +1,9 @@
 //! Finds the rows that may contain a text with a certain part: a signature file in slices, stored as entries of an index.
 //!
 //! Rows that follow each other are a block. Each three adjacent bytes of a block's texts set one bit of its signature, so a block
-//! that lacks a bit of the part's own threes does not hold the part. The entries of one bit tell it of many blocks at once; few of
-//! them are read for a part, and never the signatures of all blocks whole. ASCII letters count as small ones, so that one file
-//! serves both ways to compare.
+//! that lacks a bit of the part's own threes does not hold the part. The entries of one bit give it for many blocks at once; few
+//! of these are read for a part, and never the whole signatures of all blocks. ASCII letters count as lower case, so that one
+//! file serves both ways to compare.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -15,11 +15,11 @@ pub(crate) const VERSION: u32 = 1;
 
 /// The bits of a signature.
 const BITS: usize = 4_096;
-/// A block that has so many takes no other row: a part of which a block has one of the threes is then in it by chance one time in eight.
+/// A block with this many set bits takes no further row: then a three of a part is in a block by chance one time in eight.
 const SET_MAX: usize = BITS / 8;
 /// The bytes of the file that the rows of a block take, since it is read whole; one row may take more.
 const BLOCK_BYTES_MAX: u64 = if cfg!(test) { 96 } else { 16 << 10 };
-/// The bytes of a slice, and the blocks that it tells of: a group of blocks is written at once.
+/// The bytes of a slice, and the blocks that it covers: a group of blocks is written at once.
 const SLICE_BYTES: usize = if cfg!(test) { 1 } else { 240 };
 const BLOCKS: usize = SLICE_BYTES * 8;
 /// Bits of a part that are looked at; more would hardly leave out more.
@@ -176,7 +176,7 @@ impl BlockCandidates {
         (ones.sum(), self.0.len())
     }
 
-    /// Returns for each group the keys of its blocks, and which of them are meant.
+    /// Returns for each group the keys of its blocks, and which blocks are meant.
     pub(crate) fn blocks(
         &self,
     ) -> impl Iterator<Item = ((Vec<u8>, Vec<u8>), impl Fn(&Entry) -> bool)> {

@@ -12,7 +12,7 @@ use crate::stream::SheetProgress;
 /// The groups that are found by the numbers of their texts, within one block of each column.
 const CODES_MAX: usize = 4_096;
 
-/// The columns that a summary needs, and the rows of them that are the next.
+/// The columns that a summary needs, and their next rows.
 pub(super) struct CellLanes<'s> {
     lanes: Vec<CellLane<'s>>,
     /// The bytes of the file that all indexes cover.
@@ -35,7 +35,7 @@ struct CellLane<'s> {
     row: usize,
     /// The values of the texts that the block lists.
     values: Vec<Value<'static>>,
-    /// For each condition on the column, what it says of these texts.
+    /// For each condition on the column, its judgement about these texts.
     judged: Vec<(usize, Vec<CellJudged>)>,
     /// A number is read as it is, without a text.
     takes_numbers: bool,
@@ -132,7 +132,7 @@ impl<'s> CellLanes<'s> {
         Ok(true)
     }
 
-    /// Takes so many rows of the blocks: first the group of each, and then one measure after the other.
+    /// Takes this many rows of the blocks: first the group of each, and then one measure after the other.
     fn take_rows(&mut self, rows: usize, summary: &mut SheetSummary<'_>) -> Result<(), Error> {
         self.met.clear();
         for row in 0..rows {
@@ -247,8 +247,8 @@ impl<'s> CellLane<'s> {
         self.row < self.block.len()
     }
 
-    /// Takes the cells of these rows for a measure, each with the place of its group. Numbers that the block holds as such are
-    /// added without a look at each one's type.
+    /// Takes the cells of these rows for a measure, each with the place of its group. Numbers that the block stores as such
+    /// are added without checking the type of each.
     fn add_to(
         &self,
         summarizer: &mut Summarizer<'_>,

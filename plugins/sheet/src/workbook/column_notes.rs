@@ -1,4 +1,4 @@
-//! Notes what the cells of a column say about it.
+//! Notes what the cells of a column show about it.
 
 use calamine::Data;
 

@@ -65,7 +65,7 @@ fn is_drawing(name: &str) -> bool {
 struct CellText {
     text: String,
     has_paragraphs: bool,
-    /// The reader is within a paragraph: blanks between them are none of the text.
+    /// The reader is within a paragraph: blanks between paragraphs are not part of the text.
     is_within: bool,
 }
 

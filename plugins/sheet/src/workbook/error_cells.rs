@@ -1,5 +1,5 @@
-//! What calamine does not say of the cells of an ODS sheet: which hold an error, since LibreOffice writes them as text and
-//! marks them, which words are those of a drawing, and which formulas have no value.
+//! What calamine does not report about the cells of an ODS sheet: which have an error, since LibreOffice writes errors as
+//! marked text, which words are those of a drawing, and which formulas have no value.
 
 use std::io::{BufReader, Cursor};
 
@@ -89,7 +89,7 @@ pub(super) fn clear(
 #[derive(Default)]
 struct CellPosition {
     is_within: bool,
-    /// The first row of those that the present element covers, and the one behind them.
+    /// The first row that the current element covers, and the first one after it.
     rows: (u32, u32),
     /// The column of the next cell.
     column: u32,
@@ -109,7 +109,7 @@ impl CellPosition {
         (first, self.column)
     }
 
-    /// Gives the cells that the present element stands for, by the columns that it covers, another value.
+    /// Gives another value to the cells that the current element represents, by the columns that it covers.
     fn fill(&self, range: &mut Range<Data>, columns: (u32, u32), value: &Data) {
         let (Some(start), Some(end)) = (range.start(), range.end()) else {
             return;
@@ -121,7 +121,7 @@ impl CellPosition {
         }
     }
 
-    /// Returns how many cells the present element stands for, by the columns that it covers.
+    /// Returns how many cells the current element represents, by the columns that it covers.
     fn count(&self, columns: (u32, u32)) -> u64 {
         u64::from(self.rows.1 - self.rows.0) * u64::from(columns.1 - columns.0)
     }
@@ -134,12 +134,12 @@ fn is_uncomputed(tag: &BytesStart<'_>) -> bool {
         && !VALUES.iter().any(|name| attribute(tag, name).is_some())
 }
 
-/// Returns how many rows or columns an element stands for.
+/// Returns how many rows or columns an element represents.
 pub(super) fn repeats(tag: &BytesStart<'_>, name: &str) -> u32 {
     attribute(tag, name).map_or(1, |number| parse_repeats(&number))
 }
 
-/// Reads how often something comes; once where that is no number.
+/// Reads how often something is repeated; once if that is not a number.
 pub(super) fn parse_repeats(number: &str) -> u32 {
     let number = number.parse::<u64>();
     number.map_or(1, |number| u32::try_from(number).unwrap_or(u32::MAX))

@@ -1,5 +1,5 @@
-//! How much of an ODS workbook its sheets fill. A few bytes say that a row or a cell comes a billion times, and calamine makes all
-//! of them, of every sheet, before it returns the first.
+//! How much of an ODS workbook its sheets fill. A few bytes can repeat a row or a cell a billion times, and calamine creates all
+//! of them, for every sheet, before it returns the first.
 
 use std::io::{BufReader, Cursor};
 
@@ -33,7 +33,7 @@ pub(super) fn check(bytes: &[u8], meant: Option<&str>) -> Result<(), Error> {
     config.check_end_names = false;
     let mut sheets: Vec<SheetExtent> = Vec::new();
     let mut sheet = SheetExtent::default();
-    // A cell may have a table of its own, which is none of the sheet.
+    // A cell may contain a table, which is not part of the sheet.
     let mut depth = 0_u32;
     let mut buffer = Vec::new();
     loop {
@@ -130,7 +130,7 @@ impl SheetExtent {
         }
     }
 
-    /// Returns how many cells are made of the sheet: of its rows as they are written, or as they are repeated.
+    /// Returns how many cells the sheet expands to: from its rows as they are written, or as they are repeated.
     fn size(&self) -> u64 {
         self.area.max(self.cells)
     }
@@ -144,7 +144,7 @@ impl SheetExtent {
     }
 }
 
-/// Returns how many columns a cell stands for, and whether it has a value, a text or a formula.
+/// Returns how many columns a cell represents, and whether it has a value, a text or a formula.
 fn read_cell(tag: &BytesStart<'_>) -> (u32, bool) {
     let (mut columns, mut is_filled) = (1, false);
     for attribute in tag.attributes().with_checks(false).flatten() {

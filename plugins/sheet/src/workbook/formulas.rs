@@ -15,7 +15,7 @@ impl UncomputedFormulas {
         self.first_row.get_or_insert(row);
     }
 
-    /// Returns the note for a person who drafts a contract; `None` where there are no such formulas.
+    /// Returns the note for a person who drafts a contract; `None` if there are no such formulas.
     pub(super) fn note(&self) -> Option<String> {
         let row = self.first_row?.saturating_add(1);
         let which = match self.count {

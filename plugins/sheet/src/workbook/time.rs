@@ -14,7 +14,7 @@ const LAST_DAY: u64 = 2_958_465;
 const LAST_DAY_1904: u64 = 2_957_003;
 const DAY_MS: f64 = 86_400_000.0;
 
-/// Returns the code of a number format. Excel writes formats of Chinese, Japanese and Korean by number alone, and calamine has no
+/// Returns the code of a number format. Excel writes formats of Chinese, Japanese and Korean only by number, and calamine has no
 /// code for them: 32 and 33 are times of day in all three, the others are a time in one and a date in another.
 pub(super) fn code_of(id: Option<u32>, code: &str, days: f64) -> &str {
     match id {
@@ -25,7 +25,7 @@ pub(super) fn code_of(id: Option<u32>, code: &str, days: f64) -> &str {
     }
 }
 
-/// Returns what a number of days is in a cell of this format; nothing if it is no date, as Excel shows `####`.
+/// Returns what a number of days is in a cell of this format; nothing if it is not a date, as Excel shows `####`.
 pub(super) fn from_days(days: ExcelDateTime, format: Option<&str>, from_1904: bool) -> Data {
     let value = days.as_f64();
     let is_time = format.is_some_and(shows_time_alone);
@@ -48,8 +48,8 @@ pub(super) fn from_days(days: ExcelDateTime, format: Option<&str>, from_1904: bo
     ))
 }
 
-/// Returns the text of a date or a time in ISO 8601; `None` if it is none that a record can hold. A date alone becomes its
-/// midnight like everywhere else here.
+/// Returns the text of a date or a time in ISO 8601; `None` if a record cannot hold it. A date without a time becomes its
+/// midnight as everywhere else here.
 pub(super) fn from_iso(text: &str) -> Option<String> {
     // A time of day in a cell of dates: the day that its number counts from was never meant.
     if text.starts_with("1899-12-30T") {
@@ -62,7 +62,7 @@ pub(super) fn from_iso(text: &str) -> Option<String> {
     if Datetime::parse(&spaced, &Zone::utc()).is_some() {
         return Some(spaced);
     }
-    // A time alone, as XLSX may have it too.
+    // A time without a date, as XLSX may have it too.
     from_clock(text.strip_prefix('T').unwrap_or(text))
 }
 

@@ -1,5 +1,5 @@
-//! Error cells of an XLSX sheet whose error calamine does not know, such as `#GETTING_DATA` or `#SPILL!`. They are no values,
-//! like the others.
+//! Error cells of an XLSX sheet whose error calamine does not know, such as `#GETTING_DATA` or `#SPILL!`. Like other errors,
+//! they are not values.
 
 use std::io::Cursor;
 
@@ -8,7 +8,7 @@ use weir_plugin_sdk::Error;
 
 use super::broken;
 
-/// The cells behind such errors. calamine does not count an error that it refuses, so that a cell without a position of its own
+/// The cells behind such errors. calamine does not count an error that it refuses, so that a cell without an explicit position
 /// is taken for the one before it.
 #[derive(Default)]
 pub(super) struct UnknownErrors {
