@@ -1,8 +1,8 @@
 //! Arrays and composites of PostgreSQL.
 //!
-//! An array is read and written as the text that PostgreSQL itself makes of it: it distinguishes a text `"1"` in an array of
-//! JSON and a NaN in one of numbers from what JSON would make of them, and so a second dimension and a list within JSON. An
-//! array of composites is read and written as JSON, which has the names of their members.
+//! An array is read and written as the text that PostgreSQL itself uses for it: unlike JSON, it preserves a text `"1"` in an
+//! array of JSON and a NaN in an array of numbers, and distinguishes a second dimension from a list within JSON. An array of
+//! composites is read and written as JSON, which has the names of their members.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ use weir_plugin_sdk::{Error, Field, Type, Zone};
 use crate::document;
 use crate::native;
 
-/// PostgreSQL has six; a text with more is none of its arrays.
+/// PostgreSQL has six; a text with more is not one of its arrays.
 const DIMENSIONS_MAX: usize = 6;
 
 /// An array as its column describes it.
@@ -30,7 +30,7 @@ impl<'a> ArrayColumn<'a> {
         let (native, dimensions) = native::element(field.native.as_deref()?)?;
         let element = match (field.kind, field.items.as_deref()) {
             (Type::List, Some(items)) => Cow::Borrowed(items),
-            // Where there is more than one dimension, only the catalogue's name says what the elements are.
+            // With more than one dimension, only the catalogue's name shows what the elements are.
             (Type::Json, _) => Cow::Owned(Field::new("", native::kind(native)?)),
             _ => return None,
         };
@@ -117,7 +117,7 @@ impl<'a> ArrayColumn<'a> {
         if self.native == "box" { b';' } else { b',' }
     }
 
-    /// Reads `{1,NULL,"a b"}`, with dimensions of their own in front where they do not begin at 1.
+    /// Reads `{1,NULL,"a b"}`, with explicit dimensions in front if they do not begin at 1.
     fn read_literal(&self, text: &str, zone: &Zone, out: &mut String) -> Option<()> {
         let text = match text.starts_with('[') {
             true => text.split_once('=')?.1,
@@ -164,7 +164,7 @@ impl<'a> ArrayColumn<'a> {
     fn read_element(&self, text: &str, zone: &Zone, out: &mut String) {
         let field = &*self.element;
         match field.kind {
-            // Padding is no part of the text.
+            // Padding is not part of the text.
             Type::String if self.native == "bpchar" => {
                 write_string(text.trim_end_matches(' '), out)
             }
@@ -290,8 +290,8 @@ fn write_quoted(text: &str, out: &mut String) {
     out.push('"');
 }
 
-/// Writes JSON anew, with `leaf` for each value that is neither a list nor a record of its type. Returns `None` for a text
-/// that is no JSON.
+/// Rewrites JSON, with `leaf` for each value that is neither a list nor a record of its type. Returns `None` for a text
+/// that is not JSON.
 fn each_leaf(
     raw: &RawValue,
     field: &Field,

@@ -105,7 +105,7 @@ impl SqlWriter<'_> {
         self.run(builder, read, change)
     }
 
-    /// Returns the read of a new record by its key. `None` if the database makes a part of the key in another way than by
+    /// Returns the read of a new record by its key. `None` if the database generates a part of the key other than by
     /// counting, or there is no key: the database then answers the INSERT itself.
     fn read_created(&self, change: &Change) -> Result<Option<RecordRead>, Error> {
         let shape = &self.collection.shape;

@@ -288,7 +288,7 @@ impl<'a> SqlColumn<'a> {
         }
     }
 
-    /// Returns the day of a date or a moment, in the collection's zone. `None`: SQLite knows no zones.
+    /// Returns the day of a date or a moment, in the collection's zone. `None`: SQLite does not support zones.
     pub(crate) fn day(&self, builder: &mut StatementBuilder) -> Option<String> {
         if let Some(column) = self.mysql() {
             return column.day();
@@ -575,7 +575,7 @@ impl<'a> SqlColumn<'a> {
         self.field.kind == Type::String
     }
 
-    /// Returns `true` if the expression compared may be null, so that an order has to say where nulls go.
+    /// Returns `true` if the expression compared may be null, so that an order has to state where nulls go.
     pub(crate) fn may_be_null(&self) -> bool {
         if let Some(column) = self.mysql() {
             return column.may_be_null();
@@ -588,7 +588,7 @@ impl<'a> SqlColumn<'a> {
             ) && !(self.dialect == SqlDialect::Postgresql && self.whole()))
     }
 
-    /// Returns the array that the column is; `None` if it is none of PostgreSQL's.
+    /// Returns the array that the column is; `None` if it is not one of PostgreSQL's.
     fn array(&self) -> Option<ArrayColumn<'a>> {
         match self.field.kind {
             Type::List | Type::Json if self.dialect == SqlDialect::Postgresql => {
@@ -646,7 +646,7 @@ impl<'a> SqlColumn<'a> {
             let earlier = format!("{moment} - interval '{by}'");
             format!("WHEN ({earlier}) AT TIME ZONE {zone} = {local} THEN {earlier}")
         });
-        // On nearly all days two hours on the clock are two hours: then there is nothing more to be tried.
+        // On nearly all days two hours on the clock are two hours: then there is nothing more to try.
         let (before, clock) = (
             format!("{moment} - interval '2 hours'"),
             format!("{local} - interval '2 hours'"),

@@ -79,7 +79,7 @@ pub(crate) fn describe(settings: SqlSettings, dialect: SqlDialect) -> Result<Sha
     shape.fields = described.fields;
     shape.left_out = described.left_out;
     shape.key = described.key;
-    // A key of bytes tells no record apart here.
+    // A key of bytes cannot identify a record here.
     if shape.key.iter().any(|key| shape.left_out.contains(key)) {
         shape.key.clear();
     }
@@ -133,9 +133,9 @@ struct QueryColumn {
     r#type: Option<String>,
 }
 
-/// Returns the columns of a query: name and type as the database tells when it prepares it. The query is prepared as it
-/// is, since no database then renames a second column of one name, and as the source it is going to be, where it must
-/// stay one.
+/// Returns the columns of a query: name and type as the database reports when it prepares it. The query is prepared as
+/// it is, since then no database renames a second column with the same name, and also as the source it is going to be,
+/// where it must remain a single query.
 fn columns_of(settings: &SqlSettings, query: &str) -> Result<Vec<(String, Option<String>)>, Error> {
     let columns = prepared(settings, query.to_owned())?;
     check_names(&columns, "query")?;

@@ -1,4 +1,4 @@
-//! Tells which database it is, and how its statements take values.
+//! Defines the kinds of databases, and how their statements take values.
 
 use weir_plugin_sdk::serde_json::Value as Json;
 use weir_plugin_sdk::{Error, Type, sql};
@@ -62,7 +62,7 @@ impl SqlDialect {
                 let dimension = if is_list { "[]" } else { "" };
                 format!("CAST({place} AS {}{dimension})", postgresql_type(kind))
             }
-            // The type of the value says how it is compared.
+            // The type of the value decides how it is compared.
             Self::Mysql => match kind {
                 Type::Decimal if !is_list => format!("CAST({place} AS DECIMAL(65,30))"),
                 Type::Date if !is_list => format!("CAST({place} AS DATE)"),
@@ -112,7 +112,7 @@ pub(crate) fn mysql_places(number: usize) -> String {
     format!("{MARK}{EACH}{}{MARK}", number - 1)
 }
 
-/// Returns the text with `?` for each place, and the values in the order of these. A list in one place is its JSON.
+/// Returns the text with `?` for each place, and the values in the order of the places. A list in one place is its JSON.
 pub(crate) fn mysql_parts(text: &str, bound: &[Json]) -> (String, Vec<Json>) {
     let mut parts = String::with_capacity(text.len());
     let mut values = Vec::with_capacity(bound.len());

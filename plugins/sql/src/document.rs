@@ -13,8 +13,8 @@ use crate::dialect::SqlDialect;
 /// The levels of lists and objects that a value may have within the records of an answer, which has 64.
 const DEPTH_MAX: usize = 62;
 
-/// Returns the JSON, record or list that a column holds; `None` for anything else. SQLite and MySQL answer JSON as the text it is,
-/// and a text that is none stays a text.
+/// Returns the JSON, record or list that a column holds; `None` for anything else. SQLite and MySQL answer JSON as text, and a
+/// text that is not JSON remains a text.
 pub(crate) fn value(
     raw: &RawValue,
     field: &Field,
@@ -37,9 +37,9 @@ pub(crate) fn value(
     json.map(|json| Value::Json(Cow::Owned(json)))
 }
 
-/// Returns JSON text without spaces as the value table has it: of two members of one name the first stays, half a character is
-/// U+FFFD, and numbers that are not finite are null, as are lists and objects below the deepest level. `depth` is how many levels
-/// are around it. `None` if it is not JSON.
+/// Returns JSON text without spaces as the value table has it: of two members with the same name the first is kept, half a
+/// character becomes U+FFFD, and numbers that are not finite become null, as do lists and objects below the deepest level.
+/// `depth` is how many levels are around it. `None` if it is not JSON.
 pub(crate) fn passable(text: &str, depth: usize) -> Option<String> {
     let raw: &RawValue = serde_json::from_str(text).ok()?;
     let whole = whole_characters(raw.get());
@@ -89,7 +89,7 @@ fn write(text: &str, depth: usize, out: &mut String) -> Option<()> {
     Some(())
 }
 
-/// Replaces half characters, such as `\ud800` alone, in the text of JSON.
+/// Replaces half characters, such as a lone `\ud800`, in the text of JSON.
 fn whole_characters(json: &str) -> Cow<'_, str> {
     if !json.contains("\\ud") && !json.contains("\\uD") {
         return Cow::Borrowed(json);

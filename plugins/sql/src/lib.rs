@@ -1,7 +1,7 @@
 //! Tables, views and queries of SQLite, PostgreSQL, MySQL and MariaDB as collections.
 //!
-//! [`describe`] reads the database's catalogue; a call builds one statement ([`select`], [`change`]) from the recorded shape
-//! and bound values alone. [`column`] contains the differences of the dialects: how a column is read, compared and ordered so
+//! [`describe`] reads the database's catalogue; a call builds one statement ([`select`], [`change`]) from only the recorded
+//! shape and bound values. [`column`] contains the differences of the dialects: how a column is read, compared and ordered so
 //! that all mean the same as the value table. The decisions are in `docs/adapters/sql.md`.
 
 mod array;

@@ -1,8 +1,8 @@
 //! A column in the words of MySQL and MariaDB.
 //!
-//! Texts are compared as their bytes: every collation that both servers know takes a text and the same with blanks behind it
-//! for one. A time without a zone is compared as the clocks of the zone show it, since neither server reliably knows
-//! zones.
+//! Texts are compared as their bytes: every collation that both servers support treats a text and the same text with
+//! trailing blanks as equal. A time without a zone is compared as the clocks of the zone show it, since neither server
+//! reliably supports zones.
 
 mod operand;
 
@@ -17,7 +17,7 @@ use crate::statement::StatementBuilder;
 const FIRST_DAY: &str = "DATE '0000-01-01'";
 const FIRST_MOMENT: &str = "TIMESTAMP '0000-01-01 00:00:00'";
 
-/// The most digits of a decimal, and of those behind the point.
+/// The most digits of a decimal, and the most after the point.
 const DIGITS_MAX: usize = 65;
 const PLACES_MAX: usize = 30;
 
@@ -183,7 +183,7 @@ impl MysqlColumn<'_> {
             let local = moment.to_local(zone.as_ref()?)?;
             Some(format!("TIMESTAMP '{}'", local.replace('T', " ")))
         };
-        // Clocks behind UTC's show no time before its first, and those ahead of them none behind its last.
+        // Clocks behind UTC show no time before the calendar's first, and those ahead of UTC none after its last.
         let first = on_clocks("0000-01-01T00:00:00Z").unwrap_or_else(|| FIRST_MOMENT.to_owned());
         match on_clocks("9999-12-31T23:59:59.999999Z") {
             Some(last) => format!("{name} >= {first} AND {name} <= {last}"),
@@ -192,7 +192,7 @@ impl MysqlColumn<'_> {
     }
 
     /// Returns two conditions, one of which each row meets: that there is a value, and that there is none. Neither server
-    /// puts nulls last by itself, so an index serves the order of either alone.
+    /// puts nulls last on its own, so an index serves the order of each part only separately.
     pub(crate) fn split(&self) -> Option<(String, String)> {
         let name = self.name();
         match self.finite() {
@@ -208,7 +208,7 @@ impl MysqlColumn<'_> {
     }
 
     /// Returns `true` for a time that the clocks of the zone skip, or show at no moment of the calendar. It is shown as another
-    /// one, by which a list cannot go on.
+    /// time, from which a list cannot continue.
     pub(crate) fn is_skipped(&self, raw: &RawValue, value: &Value<'_>) -> bool {
         let (Value::Datetime(moment), "datetime") = (value, self.base()) else {
             return false;
@@ -228,7 +228,7 @@ impl MysqlColumn<'_> {
             || (self.field.kind != Type::String && !self.is_numeric())
     }
 
-    /// Returns the day of a date or a moment, in the collection's zone; `None` where the server would have to know the zone.
+    /// Returns the day of a date or a moment, in the collection's zone; `None` if the server would have to know the zone.
     pub(crate) fn day(&self) -> Option<String> {
         let compared = self.compared();
         match (self.field.kind, self.base()) {
@@ -247,7 +247,7 @@ impl MysqlColumn<'_> {
     /// Returns the common expression of equal values, and the expression to group rows by if it differs.
     pub(crate) fn grouped(&self) -> (String, Option<String>) {
         match self.field.kind {
-            // Texts are equal by their bytes, which are no text to read.
+            // Texts are equal by their bytes, which cannot be read as text.
             Type::String => (self.read(), Some(self.plain())),
             Type::Integer | Type::Decimal | Type::Number if !self.is_numeric() => {
                 (self.compared(), None)
@@ -319,7 +319,7 @@ impl MysqlColumn<'_> {
             Value::Integer(1..=1900) if self.base() == "year" => return Err(unfit()),
             Value::Integer(value) => builder.bind(i64::try_from(*value).map_err(|_| unfit())?),
             Value::Number(value) => builder.bind(*value),
-            // The servers would round it, and say nothing.
+            // The servers would round it silently.
             Value::Decimal(value) if self.is_whole() && has_fraction(value.as_str()) => {
                 return Err(unfit());
             }
@@ -350,7 +350,7 @@ impl MysqlColumn<'_> {
     }
 }
 
-/// Returns `true` for a decimal that is no integer.
+/// Returns `true` for a decimal that is not an integer.
 fn has_fraction(decimal: &str) -> bool {
     let fraction = decimal.split_once('.').map(|(_, fraction)| fraction);
     fraction.is_some_and(|fraction| fraction.bytes().any(|digit| digit != b'0'))

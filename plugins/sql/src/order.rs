@@ -1,4 +1,4 @@
-//! The order of a list: its columns, and the condition that goes on behind the last record.
+//! The order of a list: its columns, and the condition that continues after the last record.
 
 use weir_plugin_sdk::{Error, Value};
 
@@ -33,8 +33,8 @@ impl<'a> OrderedColumns<'a> {
         }
     }
 
-    /// Returns the part that comes next, and the one behind it. An index serves an order with infinities among the nulls
-    /// only if the finite values are asked for alone; the others then have the same value.
+    /// Returns the part that comes next, and the one after it. An index serves an order with infinities among the nulls
+    /// only if the finite values are asked for separately; the others then have the same value.
     pub(crate) fn parts(
         self,
         last: Option<&'a [Value<'static>]>,

@@ -329,7 +329,7 @@ fn sqlite_value(value: &Value<'_>) -> Option<Json> {
         Value::Boolean(value) => i64::from(*value).into(),
         Value::Integer(value) => i64::try_from(*value).ok()?.into(),
         Value::Number(value) => (*value).into(),
-        // SQLite compares numbers with numbers: a text would be more than any of them.
+        // SQLite compares numbers with numbers: a text would be greater than any number.
         Value::Decimal(value) => match value.to_integer().map(i64::try_from) {
             Some(Ok(value)) => value.into(),
             _ => value.as_str().parse::<f64>().ok()?.into(),
@@ -357,7 +357,7 @@ fn mysql_value(value: &Value<'_>) -> Option<Json> {
     })
 }
 
-/// Writes texts as PostgreSQL reads an array of them.
+/// Writes texts as an array in PostgreSQL's spelling.
 fn array(values: &[Json]) -> String {
     let quoted = |value: &Json| {
         let text = value.as_str().unwrap_or_default();
@@ -371,9 +371,9 @@ fn array(values: &[Json]) -> String {
     format!("{{{}}}", values.join(","))
 }
 
-/// Returns `true` if a parameter is alone in the parentheses of `IN (…)`, `ANY (…)` and the like, which take a SELECT.
+/// Returns `true` if a parameter is alone in the parentheses of `IN (…)`, `ANY (…)` and similar operators, which take a SELECT.
 fn stands_for_each(code: &[&StatementToken<'_>], place: usize, dialect: SqlDialect) -> bool {
-    // MySQL takes a list of values behind IN alone.
+    // MySQL takes a list of values only after IN.
     let words: &[&str] = match dialect {
         SqlDialect::Mysql => &["in"],
         _ => &["in", "any", "some", "all"],

@@ -13,12 +13,12 @@ use crate::dialect::SqlDialect;
 use crate::settings::SqlSource;
 use crate::statement::StatementBuilder;
 
-/// What a connection says of a value that must be unique, of a rule, and of a value that its column does not take.
+/// The messages of a connection about a value that must be unique, a rule, and a value that its column does not take.
 const TAKEN: &str = "a record with this value already exists";
 const RULE: &str = "a rule of the table refuses the record";
 const UNFIT: &str = "a value does not fit its column";
 
-/// The most values that are tried alone: each is a statement.
+/// The most values that are tried one by one: each is a statement.
 const TRIALS_MAX: usize = 32;
 
 /// The rule of a constraint, which may be one of a partition.
@@ -193,7 +193,7 @@ impl FailedWrite<'_> {
         }
     }
 
-    /// Tries each value of the change alone, and without the table. Returns the first column whose type refuses its value.
+    /// Tries each value of the change separately, and without the table. Returns the first column whose type refuses its value.
     fn try_values(&self) -> Option<String> {
         if self.dialect != SqlDialect::Postgresql {
             return None;

@@ -1,4 +1,4 @@
-//! Reading: one SELECT a page, going on behind the last record by its order values.
+//! Reading: one SELECT per page, which continues after the last record by its order values.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -31,7 +31,7 @@ pub(crate) fn read(
     {
         return Ok(page);
     }
-    // A row whose value fits a column neither as itself nor as null is no record, and costs the others nothing.
+    // A row whose value fits a column neither as itself nor as null is not a record, and does not affect the others.
     let page = read_page(collection, dialect, query, true)?;
     let page =
         page.ok_or_else(|| Error::internal("The rows that are records cannot be read alone."))?;
@@ -45,8 +45,8 @@ pub(crate) fn read(
     Ok(Page { records, ..page })
 }
 
-/// Reads a page, of all rows or of those alone that fit the columns which may not be null. Returns `None` if all rows are read
-/// and one does not fit.
+/// Reads a page, either of all rows or only of those that fit the columns which may not be null. Returns `None` if all rows
+/// are read and one does not fit.
 fn read_page(
     collection: &SqlAdapter,
     dialect: SqlDialect,
@@ -250,8 +250,8 @@ impl SqlReader<'_> {
         Ok(builder.finish(&self.collection.settings.connection, limit, None))
     }
 
-    /// Returns the statement that reads both parts, in any order, of the others no more than there are `left`. A last
-    /// column says to which part a row belongs.
+    /// Returns the statement that reads both parts, in any order, with at most `left` rows of the other part. A last
+    /// column gives the part to which a row belongs.
     fn both(
         &self,
         finite: &SelectPart<'_>,

@@ -183,7 +183,7 @@ impl SqlSettings {
         }
     }
 
-    /// Returns the setting whose text is no name and no statement.
+    /// Returns the setting whose text is neither a name nor a statement.
     fn unnamed(&self) -> Option<&'static str> {
         let texts = [
             ("table", &self.table),
@@ -200,8 +200,8 @@ impl SqlSettings {
     }
 }
 
-/// Returns a query without comments in front of it, by whose first word a connection tells what it is, and without a semicolon
-/// at its end and comments behind that, since it becomes a part of another statement.
+/// Returns a query without comments in front of it, since a connection recognizes it by its first word, and without a
+/// semicolon at its end and comments after that, since it becomes a part of another statement.
 fn bare_query(query: &str) -> &str {
     let query = query.trim().trim_end_matches(';');
     if !query.starts_with("--") && !query.starts_with("/*") && !query.contains(';') {
@@ -245,7 +245,7 @@ impl SqlSource<'_> {
                 schema: None,
                 table,
             } => quoted(table),
-            // The query is on lines of its own, since it may end in a comment.
+            // The query is on separate lines, since it may end in a comment.
             Self::Query(query) => format!("(\n{query}\n) AS weir_query"),
         }
     }

@@ -1,5 +1,6 @@
-//! What a column of SQLite holds beside its type. A declared type is a wish there, so that values of another one may come
-//! after the column was described: where it may be null they are null, and a row whose key is none is left out.
+//! What a column of SQLite may hold besides values of its type. A declared type is not enforced there, so values of
+//! another one may appear after the column was described: if it may be null they are null, and a row whose key is not a
+//! value is left out.
 
 use weir_plugin_sdk::serde_json::value::RawValue;
 use weir_plugin_sdk::{Field, Shape, Type, Value};
@@ -40,7 +41,7 @@ pub(crate) fn typed<'r>(value: Value<'r>, raw: &RawValue, field: &Field) -> Valu
     if !is_judged(field) {
         return value;
     }
-    // Where SQLite makes a number of each text that is one, any other text that reads like one is none.
+    // Where SQLite converts each text that is a number, any other text that looks like one is not a number.
     let is_number = matches!(field.kind, Type::Integer | Type::Number);
     match value {
         Value::Unfit(_) => Value::Null,

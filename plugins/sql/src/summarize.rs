@@ -400,8 +400,8 @@ fn grouped(
     };
     Ok(match builder.dialect {
         SqlDialect::Postgresql | SqlDialect::Mysql => stepped,
-        // A column of SQLite may contain anything, and its dates are more than those of the value table. A value that is none
-        // is grouped as a text that is no date.
+        // A column of SQLite may contain anything, and its dates are more than those of the value table. Any other value is
+        // grouped as a text that is not a date.
         SqlDialect::Sqlite => {
             let fits = match column.field.kind {
                 Type::Date => format!("date({day}, '+0 days') = {day}"),
@@ -427,7 +427,7 @@ fn mysql_week(day: &str) -> String {
 }
 
 /// Returns the expressions of a measure. A sum or an average comes with the number of its values and the most decimal places
-/// that one of them has, where they are needed, and with how many values are of another type.
+/// that any of them has, if needed, and with the number of values of another type.
 fn measured(
     function: SummaryFunction,
     column: Option<&SqlColumn<'_>>,
@@ -468,7 +468,7 @@ fn cell_of_sum(
     column: &SqlColumn<'_>,
     zone: &weir_plugin_sdk::Zone,
 ) -> Result<Value<'static>, Error> {
-    // The sum of integers may have more digits than one of them.
+    // The sum of integers may have more digits than each integer.
     let kind = match column.field.kind {
         Type::Integer => Type::Decimal,
         kind => kind,
@@ -512,7 +512,7 @@ fn read(
     Ok(Value::from_json(raw, &field, zone).into_owned())
 }
 
-/// Returns the label of a stretch of time; a value that is no date stays a misfit.
+/// Returns the label of a period; a value that is not a date remains a misfit.
 fn labelled(day: Value<'static>, step: DateStep) -> Value<'static> {
     match &day {
         Value::Date(date) => match step_label(date, step) {

@@ -52,7 +52,7 @@ impl WrittenStatement {
     }
 }
 
-/// Returns the types that an answer without columns of its own has.
+/// Returns the types of an answer without its own columns.
 pub(crate) fn count_field() -> weir_plugin_sdk::Field {
     weir_plugin_sdk::Field::new(ROWS, Type::Integer)
 }

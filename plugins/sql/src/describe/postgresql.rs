@@ -19,11 +19,11 @@ const TABLE: &str = "SELECT c.oid::int8 AS oid, c.relkind::text AS kind, \
     c.relkind <> 'p' AND EXISTS (SELECT FROM pg_catalog.pg_inherits i WHERE i.inhparent = c.oid) AS inherited \
     FROM pg_catalog.pg_class c WHERE c.oid = to_regclass($1) AND c.relkind IN ('r', 'p', 'f', 'v', 'm')";
 
-/// The columns of a table, or the members of a composite. Domains appear as the type they stand on, over whichever other domains,
-/// as they do in an answer; so do those that are elements of an array, but for domains of arrays: an array of arrays is spelled
-/// as no other is. `int2vector` is among the arrays of the catalogue but is spelled otherwise, so that the spelling tells what an
-/// array is. A time that is infinite unless it is given is one that is shown as null. `members` is the composite that the
-/// column, or an element of its array, is.
+/// The columns of a table, or the members of a composite. Domains appear as their base type, through any other domains, as they
+/// do in an answer; so do those that are elements of an array, except for domains of arrays: an array of arrays is spelled like
+/// no other. `int2vector` is among the arrays of the catalogue but is spelled differently, so that the spelling determines what
+/// an array is. A time whose default is infinite is shown as null. `members` is the composite type of the column, or of the
+/// elements of its array.
 const COLUMNS: &str = "SELECT a.attname::text AS name, \
     CASE WHEN b.typoutput = 'pg_catalog.array_out'::regproc AND b.typelem <> 0 \
          THEN (CASE WHEN e.typnamespace = 'pg_catalog'::regnamespace THEN e.typname::text \
@@ -77,9 +77,9 @@ struct PostgresTable {
 struct PostgresColumnRow {
     name: String,
     native: String,
-    /// 0 where there is no composite.
+    /// 0 if there is no composite.
     members: i64,
-    /// As declared, which is no more than a wish: 0 where the table was made from a query.
+    /// As declared, which PostgreSQL does not enforce: 0 if the table was made from a query.
     dimensions: usize,
     required: bool,
     generated: bool,

@@ -1,6 +1,6 @@
-//! SQLite's catalogue, and a look at the data: a declared type there is a wish. A column of integers may hold texts, a
-//! DATETIME is whatever was put in. So a column's type is what its declaration says where all its values agree, and
-//! what its values are where they do not. The same data always gives the same shape.
+//! SQLite's catalogue, and a look at the data: a declared type is not enforced there. A column of integers may hold
+//! texts, and a DATETIME is whatever was put in. So a column's type is the declared one if all its values agree with
+//! it, and otherwise that of its values. The same data always gives the same shape.
 
 use std::collections::HashMap;
 
@@ -40,7 +40,7 @@ impl SqliteTable {
         match self.r#type.as_str() {
             "view" => Some("A view is read-only."),
             "virtual" => Some("A virtual table is read-only."),
-            // A new record would take another's place, and nothing would say so.
+            // A new record would silently replace another one.
             _ if words
                 .join(" ")
                 .to_uppercase()
@@ -154,8 +154,8 @@ fn query(settings: &SqlSettings, text: &str) -> Result<SqlDescription, Error> {
     Ok(described)
 }
 
-/// Adds the fields of the columns that a statement answers. SQLite does not say of what type these are, so that a column of
-/// the table has that one's, and any other is text.
+/// Adds the fields of the columns that a statement answers. SQLite does not report their types, so a column named like one
+/// of the table has that one's type, and any other is text.
 pub(super) fn add_returned(
     settings: &SqlSettings,
     table: Option<&str>,
@@ -323,7 +323,7 @@ fn kind(declared: &str, seen: &ColumnCounts) -> Type {
     if whole { integer(seen) } else { Type::Number }
 }
 
-/// Returns the type that a column's declaration says.
+/// Returns the type that a column is declared with.
 pub(super) fn declared_type(declared: &str) -> Type {
     kind(&declared.to_ascii_uppercase(), &ColumnCounts::default())
 }

@@ -81,7 +81,7 @@ impl MysqlColumn<'_> {
         Some(BoundOperand::Exact(match value {
             Value::Null | Value::Json(_) | Value::Unfit(_) => return None,
             Value::Boolean(value) => builder.bind(i64::from(*value)),
-            // The servers have none of these years, and take 2 for 2002.
+            // The servers do not support these years, and take 2 for 2002.
             Value::Integer(1..=1900) if self.base() == "year" => {
                 return Some(BoundOperand::Before(builder.bind(1901)));
             }
