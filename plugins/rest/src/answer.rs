@@ -22,8 +22,8 @@ pub(crate) fn send(request: &http::Request) -> Result<http::Response, Error> {
     Ok(response)
 }
 
-/// Returns the answer's body, or the error its status means. The caller interprets `not_found`, since it knows whether
-/// it asked for a record or a list.
+/// Returns the answer's body, or the error its status means. The caller interprets `not_found`, since only it knows
+/// whether it asked for a record or a list.
 pub(crate) fn checked(response: &http::Response) -> Result<&[u8], Error> {
     let error = match response.status {
         200..300 => return Ok(without_mark(&response.body)),
@@ -53,7 +53,7 @@ pub(crate) fn checked(response: &http::Response) -> Result<&[u8], Error> {
     Err(error.details(details))
 }
 
-/// Adds what the service says of a refusal to the sentence that the agent reads, unless the settings hide it.
+/// Adds the service's own words about a refusal to the sentence that the agent reads, unless the settings hide them.
 pub(crate) fn with_words(error: Error, settings: &RestSettings) -> Error {
     let details = error.details.as_deref().map(serde_json::from_str);
     let Some(Ok(RefusalDetails { says: Some(words) })) =
@@ -122,7 +122,7 @@ fn add_lists(value: &serde_json::Value, place: String, lists: &mut Vec<String>) 
     }
 }
 
-/// Says where an answer has lists of records, to a person who describes the service.
+/// Lists where an answer has lists of records, for a person who describes the service.
 pub(crate) fn with_lists(error: Error) -> Error {
     #[derive(Deserialize)]
     struct FoundLists {

@@ -1,4 +1,4 @@
-//! The body of a write: what the service holds already, with values put into it. Everything else stays as it came.
+//! The body of a write: what the service already has, with values put into it. Everything else is kept as received.
 
 use std::fmt;
 
@@ -32,7 +32,7 @@ impl RestBody {
         Some(Self::List(items.into_iter().map(Self::Json).collect()))
     }
 
-    /// Puts a value where the steps lead, through objects that are made where there are none. Returns `false` if they
+    /// Puts a value where the steps lead, creating missing objects on the way. Returns `false` if they
     /// lead to an item that a list does not have.
     pub(crate) fn put(&mut self, steps: &[String], value: Box<RawValue>) -> bool {
         let Some((step, steps)) = steps.split_first() else {

@@ -128,8 +128,8 @@ fn written(fields: &Map<String, Json>) -> Result<Vec<Field>, Error> {
     fields.iter().map(one).collect()
 }
 
-/// Returns the types that fit all records of the first page. A sample proves no field to be always there, so all but
-/// the key are nullable. What a column cannot be made of is noted.
+/// Returns the types that fit all records of the first page. A sample cannot prove that a field is always present,
+/// so all but the key are nullable. Members that cannot become a column are noted.
 fn sampled(settings: &RestSettings, notes: &mut Vec<String>) -> Result<Vec<Field>, Error> {
     let list = settings.list.as_ref().ok_or_else(|| {
         Error::invalid("A sample needs a `list` to take it from.").field("settings")
@@ -284,7 +284,7 @@ impl<'d> DocumentedMembers<'d> {
     }
 }
 
-/// The steps from a schema to what it is made of, and the parts of one that are looked at.
+/// The steps from a schema to its parts, and the number of parts of one schema that are examined.
 const DEPTH_MAX: usize = 8;
 const PARTS_MAX: usize = 1_000;
 
@@ -294,7 +294,8 @@ fn referred<'d>(schema: &'d Json, document: &'d Json) -> Option<&'d Json> {
     document.pointer(reference.strip_prefix('#')?)
 }
 
-/// Returns the schema that says the type of a property, behind references and beside null, and whether null is a value of it.
+/// Returns the schema that gives the type of a property, behind references and unions with null, and whether null is a value
+/// of it.
 fn typed<'d>(property: &'d Json, document: &'d Json) -> (&'d Json, bool) {
     let is_null = |schema: &Json| schema["type"] == "null";
     let (mut schema, mut nullable) = (property, false);
@@ -391,7 +392,7 @@ mod tests {
 
     use super::*;
 
-    /// Documents put null beside a type, and make a schema of others.
+    /// Documents allow null next to a type, and compose a schema from others.
     #[test]
     fn a_documented_record_is_made_of_all_its_parts() {
         testing::reset();

@@ -1,8 +1,8 @@
 //! JSON over HTTP as collections: a list, one record by its path, create, update, delete, and named operations.
 //!
 //! The settings name the places of the data ([`settings`]). Conditions and order are judged here, with the value table, over
-//! the pages of the service ([`pages`], [`read`]), so they mean the same as everywhere; a service that sorts by itself is
-//! read no further than a page needs. The decisions are in `docs/adapters/rest.md`.
+//! the pages of the service ([`pages`], [`read`]), so they mean the same as everywhere; a service that sorts on its own
+//! is read no further than a page needs. The decisions are in `docs/adapters/rest.md`.
 
 mod answer;
 mod body;

@@ -65,10 +65,10 @@ pub(crate) fn call(rest: &RestAdapter, change: &Change) -> Result<String, Error>
         && raw.get() != "null"
         && !fields.iter().any(is_placed)
     {
-        // The gateway passes nulls and says what there is in the place of an object.
+        // The gateway passes nulls and reports what there is instead of an object.
         return Ok(raw.get().to_owned());
     }
-    // Of two members of one name the first stays.
+    // Of two members with the same name the first is kept.
     let mut members: BTreeMap<&str, (&RawValue, bool)> = BTreeMap::new();
     for (name, raw) in list.iter().flat_map(|list| &list.0) {
         let member = members.entry(name.as_str());
@@ -83,7 +83,7 @@ pub(crate) fn call(rest: &RestAdapter, change: &Change) -> Result<String, Error>
         && !members.is_empty()
         && !fields.iter().any(is_needed)
     {
-        // The gateway passes nulls and says that there are other members.
+        // The gateway passes nulls and reports that there are other members.
         return Ok(raw.get().to_owned());
     }
     let next = match next(operation, given, &response, body) {
@@ -111,13 +111,13 @@ pub(crate) fn call(rest: &RestAdapter, change: &Change) -> Result<String, Error>
         let member = members.get(field.key.as_str());
         member.is_some_and(|(_, is_there_twice)| *is_there_twice) && !is_placed(field)
     };
-    // What is there twice is written twice, of which the gateway tells the caller.
+    // A member that occurs twice is written twice, which the gateway reports to the caller.
     let twice = fields.iter().filter(is_there_twice);
     let all = fields.iter().chain(twice);
     Ok(record(all.map(|field| (field.key.as_str(), shown(field)))))
 }
 
-/// Says what the refusal of a later page most likely means: many services answer so behind the last one.
+/// Explains what the refusal of a later page most likely means: many services answer so after the last one.
 fn refused(operation: &RestOperation, given: &Map<String, Json>, error: Error) -> Error {
     let is_later = match &operation.pagination {
         ListPagination::Page { page, first, .. } => {
@@ -227,7 +227,7 @@ fn filled(
     if !commas.is_empty() {
         request.options = Some(json!({ "query": commas.join("&") }).to_string());
     }
-    // A method that hardly takes a body has one only where there is something in it, or the service wants it.
+    // A method that rarely takes a body gets one only if there is something in it, or the service requires it.
     let is_bare = matches!(operation.method.as_str(), "GET" | "DELETE") && !operation.body_required;
     let body = match whole {
         Some(whole) => Some(serde_json::to_vec(whole)),
@@ -284,7 +284,7 @@ fn check_separator(name: &str, param: &RestParam, value: &Json) -> Result<(), Er
     }
 }
 
-/// Returns the arguments to call again with: null behind the last page, `None` if there are no pages. `body` is that of the
+/// Returns the arguments to call again with: null after the last page, `None` if there are no pages. `body` is that of the
 /// response as far as it can be read.
 fn next(
     operation: &RestOperation,

@@ -26,7 +26,7 @@ pub(crate) struct ListPages<'a> {
     /// The fields of the key, each with its place in a record if that is not under its own name.
     key: Vec<(&'a str, Option<String>)>,
     query: Vec<(String, String)>,
-    /// The next page: a page number, an offset, a cursor, or a path with its query. `None` if there is none.
+    /// The next page: a page number, an offset, a cursor, or a path with its query. `None` if there is no next page.
     next: Option<String>,
     /// The number or the offset of the list's first page.
     first: String,
@@ -113,8 +113,8 @@ impl<'a> ListPages<'a> {
         Ok((!is_end).then_some(page))
     }
 
-    /// Returns `true` if the page is the one before or the first one again, since services answer one of them for every
-    /// number behind the last.
+    /// Returns `true` if the page is the previous one or the first one again, since services answer one of these for
+    /// every number after the last.
     fn is_repeat(&self, page: &PageOfList) -> bool {
         self.first_read
             .iter()
@@ -134,7 +134,7 @@ impl<'a> ListPages<'a> {
         Ok(true)
     }
 
-    /// Returns `None` if there is no further page, or the answer says that the page before was the last one.
+    /// Returns `None` if there is no further page, or the answer shows that the page before was the last one.
     fn request_next(&mut self) -> Result<Option<PageOfList>, Error> {
         let Some(position) = self.next.take() else {
             return Ok(None);
@@ -184,16 +184,16 @@ impl<'a> ListPages<'a> {
         Ok(Some(PageOfList { records, position }))
     }
 
-    /// Returns `true` if an answer that is no page, but a refusal or a success without records, says that the page before
-    /// was the last one. Services say so in many ways, and some refuse a page in the middle of a long list in the same
-    /// words: a list must not end there.
+    /// Returns `true` if an answer that is not a page, but a refusal or a success without records, means that the page
+    /// before was the last one. Services express that in many ways, and some refuse a page in the middle of a long list
+    /// in the same words: a list must not end there.
     fn is_behind_the_last(&self, response: &http::Response, records: Option<&str>) -> bool {
         let Some(last) = &self.last_read else {
             return false;
         };
         let count = last.records.len();
         let is_first = last.position == self.first;
-        // The first page alone does not show how many records a whole one has, if the service caps its size.
+        // The first page does not show how many records a full one has, if the service caps its size.
         let is_short = match is_first {
             true => count < self.list.pagination.per_page(),
             false => self
@@ -204,7 +204,7 @@ impl<'a> ListPages<'a> {
             204 | 404 | 410 | 416 => true,
             _ if records == Some("null") => true,
             200..300 | 400 | 422 => is_short,
-            // These say something of the caller and not of the page.
+            // These are about the caller, not about the page.
             401 | 403 | 408 | 429 => false,
             400..500 => is_short && is_first && self.asked().is_some(),
             _ => false,
@@ -237,7 +237,7 @@ impl<'a> ListPages<'a> {
             .collect()
     }
 
-    /// Returns how many records are asked for, if the request says it.
+    /// Returns how many records are asked for, if the request states it.
     fn asked(&self) -> Option<usize> {
         let pagination = &self.list.pagination;
         let is_told = matches!(
@@ -289,7 +289,7 @@ impl<'a> ListPages<'a> {
                 size.iter()
                     .for_each(|size| add(size, &per_page.to_string()));
             }
-            // The link says it all.
+            // The link has everything.
             ListPagination::Link { .. } => request.query = parse_query(position),
         }
         request
@@ -325,8 +325,8 @@ impl<'a> ListPages<'a> {
 }
 
 /// Returns what leads from the page `at` to the next one, if there may be one. Services cap the size of a page, so that
-/// only a page without any records is surely behind the last, unless the settings say that a page with fewer than were
-/// `asked` for is the last. `body` is that of the response as far as it can be read.
+/// only a page without any records is surely past the end, unless by the settings a page with fewer than were `asked`
+/// for is the last. `body` is that of the response as far as it can be read.
 pub(crate) fn next<'a>(
     pagination: &ListPagination,
     at: u64,
@@ -363,14 +363,14 @@ pub(crate) fn next<'a>(
     })
 }
 
-/// Refuses a link to a next page that cannot be followed. Only its query is taken, since path and host stay ours.
+/// Refuses a link to a next page that cannot be followed. Only its query is used, since path and host must remain ours.
 pub(crate) fn elsewhere() -> Error {
     Error::upstream_error(
         "The web service's next page is not at another query of the same address.",
     )
 }
 
-/// Returns the address of the next page, if a header says that there is one.
+/// Returns the address of the next page, if a header gives one.
 fn next_of(response: &http::Response) -> Option<&str> {
     let links = response
         .headers
@@ -413,7 +413,7 @@ fn is_next(mut parameters: &str) -> bool {
     false
 }
 
-/// Splits a text at the first `separator` that is not within quotes; all of it and nothing if there is none.
+/// Splits a text at the first `separator` that is not within quotes; the whole text and nothing if there is none.
 fn split_outside_quotes(text: &str, separator: char) -> (&str, &str) {
     let (mut is_quoted, mut is_escaped) = (false, false);
     for (at, char) in text.char_indices() {

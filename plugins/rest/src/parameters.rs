@@ -51,8 +51,8 @@ pub(crate) fn is_unsent(param: &RestParam, value: &Value) -> bool {
     }
 }
 
-/// Returns the character between the items of a list or an object if one of them holds it, where no spelling would tell the
-/// two apart: a service would read another list.
+/// Returns the character between the items of a list or an object if an item contains it and no spelling could distinguish
+/// the two: a service would read another list.
 pub(crate) fn held_separator(param: &RestParam, value: &Value) -> Option<char> {
     let separator = match (param.style?, param.place) {
         (_, RestParamLocation::Header) => ',',
@@ -93,7 +93,7 @@ fn style_separator(style: RestParamStyle) -> Option<char> {
     }
 }
 
-/// Returns `true` if each item of a list is sent under the name of its own.
+/// Returns `true` if each item of a list is sent under the parameter's name separately.
 pub(crate) fn explodes(param: &RestParam) -> bool {
     param
         .explode
@@ -169,7 +169,7 @@ pub(crate) fn pairs(param: &RestParam, name: &str, value: &Value) -> Vec<(String
     }
 }
 
-/// Writes the body of a form. Where no style says otherwise, a list repeats its name, and nested values are JSON.
+/// Writes the body of a form. Unless a style defines otherwise, a list repeats its name, and nested values are JSON.
 pub(crate) fn form(members: &Map<String, Value>, params: &BTreeMap<String, RestParam>) -> String {
     let written = members.iter().flat_map(|(name, value)| -> Vec<String> {
         let is_meant = |(own, param): &(&String, &RestParam)| {

@@ -80,7 +80,7 @@ fn named(rest: &RestAdapter, query: &Query) -> Option<Map<String, serde_json::Va
     (!key.is_empty()).then_some(key)
 }
 
-/// Returns one record by its key; `None` if the service says 404, or answers another record.
+/// Returns one record by its key; `None` if the service answers 404 or another record.
 pub(crate) fn one(
     rest: &RestAdapter,
     key: &Map<String, serde_json::Value>,
@@ -270,7 +270,7 @@ struct RestCursor {
     position: String,
     /// The last record's order values.
     values: Values,
-    /// Without a key others may have the same values: how many of those at the position have been delivered.
+    /// Without a key others may have the same values: how many of the records at the position have been delivered.
     equals: Option<u64>,
 }
 

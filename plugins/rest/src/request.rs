@@ -1,4 +1,4 @@
-//! Makes requests: paths are made from templates, and parameters stay in their place.
+//! Makes requests: paths are made from templates, and parameters cannot leave their place.
 
 use weir_plugin_sdk::serde_json::{Map, Value};
 use weir_plugin_sdk::{Error, http};
@@ -75,7 +75,7 @@ pub(crate) fn filled_path(
     Ok(Some(path))
 }
 
-/// Writes a path as its author has it, and characters that no path may have as `%xx`. Encoded ones stay so.
+/// Writes a path as its author wrote it, with characters that a path may not have as `%xx`. Encoded ones are kept.
 fn encode_rest(written: &str, out: &mut String) {
     let is_hex = |at: usize| {
         let digits = written.as_bytes().get(at + 1..at + 3);
@@ -107,7 +107,7 @@ pub(crate) fn fits(text: &str) -> bool {
             .all(|text| whole(text) && steps_stay(text))
 }
 
-/// Decodes `%xx` once; anything else stays as it is.
+/// Decodes `%xx` once; anything else is kept as it is.
 fn decode(text: &[u8]) -> Vec<u8> {
     let mut decoded = Vec::with_capacity(text.len());
     let mut rest = text;
@@ -131,8 +131,8 @@ fn decode(text: &[u8]) -> Vec<u8> {
     decoded
 }
 
-/// Writes everything but letters, digits and `-_.~` as `%xx`, so that a slash, a question mark or a second `%` stays a
-/// character.
+/// Writes everything but letters, digits and `-_.~` as `%xx`, so that a slash, a question mark or a second `%` remains
+/// a character.
 pub(crate) fn encode(text: &str, out: &mut String) {
     use std::fmt::Write;
     for byte in text.bytes() {

@@ -36,7 +36,7 @@ pub(crate) struct RestSettings {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum ServiceErrors {
-    /// The words of the service, beside what the status means.
+    /// The words of the service, in addition to what the status means.
     #[default]
     Shown,
     Hidden,

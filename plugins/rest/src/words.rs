@@ -1,4 +1,4 @@
-//! Finds the words in which a service says why it refuses a request, so that the agent reads them.
+//! Finds the words in which a service explains why it refuses a request, so that the agent reads them.
 
 use weir_plugin_sdk::http::Response;
 use weir_plugin_sdk::serde_json::{self, Value};
@@ -10,8 +10,8 @@ const BODY_MAX: usize = 64 << 10;
 /// The reasons of one answer that are read.
 const REASONS_MAX: usize = 5;
 const DEPTH_MAX: usize = 4;
-/// Members of an answer that say what is wrong, the most telling first: problem details (RFC 9457), FastAPI, most others, OAuth,
-/// JSON:API and GraphQL.
+/// Members of an answer that state what is wrong, the most telling first: problem details (RFC 9457), FastAPI, most others,
+/// OAuth, JSON:API and GraphQL.
 const MEMBERS: [&str; 6] = [
     "detail",
     "message",
@@ -21,7 +21,7 @@ const MEMBERS: [&str; 6] = [
     "title",
 ];
 
-/// Returns what the service says of a refused request, on one line; `None` for other answers and where it says nothing. The words
+/// Returns the service's explanation of a refused request, on one line; `None` for other answers and if there is none. The words
 /// of 401 and 407 are about the credentials of the connection, which an agent cannot change. `body` is the body without a mark.
 pub(crate) fn refusal_words(response: &Response, body: &[u8]) -> Option<String> {
     if !(400..500).contains(&response.status)
@@ -72,7 +72,7 @@ fn add_reasons(value: &Value, depth: usize, reasons: &mut Vec<String>) {
                 if let Some(value) = members.get(name) {
                     add_member(name, value, depth, reasons);
                 }
-                // One member that says something is enough.
+                // One member with words is enough.
                 if reasons.len() > before {
                     return;
                 }

@@ -242,7 +242,7 @@ fn with_values(
         }
         let as_number = field.kind == Type::Decimal && field.native.as_deref() == Some("number");
         let text = match &value {
-            // The digits stay as they are: a decimal that the service keeps as a number stays one, exactly.
+            // The digits are not changed: a decimal that the service keeps as a number remains one, exactly.
             Value::Decimal(decimal) if as_number => decimal.as_str().to_owned(),
             value => value.to_json(),
         };
@@ -259,7 +259,7 @@ fn with_values(
     serde_json::value::to_raw_value(&body).map_err(unspelt)
 }
 
-/// Returns the way to a field in a record: its own name, or what the settings say.
+/// Returns the way to a field in a record: its own name, or the one from the settings.
 fn steps(rest: &RestAdapter, key: &str) -> Vec<String> {
     let pointer = rest.settings.place(key).unwrap_or_default();
     let steps: Vec<_> = pointer
@@ -296,7 +296,7 @@ fn whole_key(rest: &RestAdapter, change: &Change) -> Result<Map<String, Json>, E
 
 /// A record as the service has it.
 struct RestRecord {
-    /// Everything that the service keeps in it, including what the shape does not know.
+    /// Everything that the service keeps in it, including members unknown to the shape.
     record: RestBody,
     /// Its strong entity tag: a replacement that names it is refused if another client changed the record meanwhile.
     version: Option<String>,

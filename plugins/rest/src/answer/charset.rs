@@ -18,7 +18,7 @@ const WINDOWS: [char; 32] = [
     '\u{90}', '‘', '’', '“', '”', '•', '–', '—', '˜', '™', 'š', '›', 'œ', '\u{9d}', 'ž', 'Ÿ',
 ];
 
-/// Returns the body as text, if it is none in UTF-8 and its type names the charset that it is in.
+/// Returns the body as text, if it is not UTF-8 and its type names its charset.
 pub(super) fn decode_body(response: &http::Response) -> Option<String> {
     let kind = response.header("content-type")?.to_ascii_lowercase();
     let mut parameters = kind.split(';').skip(1).map(str::trim);

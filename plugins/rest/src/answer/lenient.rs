@@ -5,15 +5,15 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use weir_plugin_sdk::serde_json::value::RawValue;
 
-/// A number that is none: the gateway passes null in its place and says so.
+/// A number that is not valid: the gateway passes null instead and reports it.
 pub(crate) const NO_NUMBER: &str = "-1e400";
-/// Half a character: the gateway passes U+FFFD in its place and says so.
+/// Half a character: the gateway passes U+FFFD instead and reports it.
 const HALF_CHARACTER: &str = "\\ud800";
 /// What some services write for numbers that JSON does not have.
 const ODD_NUMBERS: &[&str] = &["NaN", "Infinity", "-Infinity"];
 
-/// Returns an answer as JSON if it has only some parts that are none: numbers that are not finite, bytes that are not UTF-8, and
-/// control characters in texts. `None` if it has none of these.
+/// Returns an answer as JSON if only these parts of it are invalid: numbers that are not finite, bytes that are not UTF-8, and
+/// control characters in texts. `None` if it has no such part.
 pub(crate) fn mended(body: &[u8]) -> Option<Vec<u8>> {
     let mut out = String::with_capacity(body.len());
     let (mut in_text, mut is_escaped, mut is_mended) = (false, false, false);

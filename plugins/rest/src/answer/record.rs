@@ -1,4 +1,4 @@
-//! Reads a record of a collection by the strict rules, and says of what is none why it is not.
+//! Reads a record of a collection by the strict rules, and explains why anything else is not one.
 
 use std::collections::BTreeMap;
 
@@ -31,7 +31,7 @@ pub(crate) fn record_members(raw: &RawValue) -> Result<Vec<(String, &RawValue)>,
     Ok(members)
 }
 
-/// Returns the error for a record on a page, counted from 0, that is none.
+/// Returns the error for an item on a page, counted from 0, that is not a record.
 pub(crate) fn not_a_record(at: usize, fault: &str) -> Error {
     let number = at + 1;
     Error::upstream_error(format!(
