@@ -60,7 +60,7 @@ impl ResultWriter {
     }
 }
 
-/// Returns an error in answer to a message. JSON-RPC wants `null` if the id could not be read.
+/// Returns an error in answer to a message. JSON-RPC requires `null` if the id could not be read.
 pub fn error_answer(id: Option<&RequestId<'_>>, error: &RpcError) -> Vec<u8> {
     let mut bytes = format!(
         r#"{{"jsonrpc":"2.0","id":{},"error":"#,
@@ -72,7 +72,7 @@ pub fn error_answer(id: Option<&RequestId<'_>>, error: &RpcError) -> Vec<u8> {
     bytes
 }
 
-/// Returns an error before there was a message, so that there is no id.
+/// Returns an error from before there was a message, so without an id.
 pub fn error_without_id(error: &RpcError) -> Vec<u8> {
     let mut bytes = br#"{"jsonrpc":"2.0","error":"#.to_vec();
     write_error(&mut bytes, error);
@@ -101,7 +101,7 @@ pub fn write_string(out: &mut Vec<u8>, text: &str) {
 /// Room for six times a text is made to escape it quickly; longer ones are escaped byte by byte.
 const SHORT: usize = 64 << 10;
 
-/// Returns how many bytes [`write_string`] wants free.
+/// Returns how many free bytes [`write_string`] needs.
 pub fn string_room(text: &str) -> usize {
     match text.len() <= SHORT {
         true => text.len() * 6 + 64,

@@ -10,7 +10,7 @@ use super::ProtocolVersion;
 const RATE_LIMITED: &str = "rate_limited";
 const INSUFFICIENT_SCOPE: &str = r#"{"code":"insufficient_scope","scope":"tools tools:write"}"#;
 
-/// A JSON-RPC error. `status` is what HTTP says with it; stdio has no use for it.
+/// A JSON-RPC error. `status` is the HTTP status sent with it; stdio has no use for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RpcError {
     pub code: i32,
@@ -22,7 +22,7 @@ pub struct RpcError {
 }
 
 impl RpcError {
-    /// Returns the error for a body that is not JSON, with the status 400. `reason` says what is wrong with it.
+    /// Returns the error for a body that is not JSON, with the status 400. `reason` states what is wrong with it.
     pub fn parse(reason: &str) -> Self {
         Self::new(-32700, 400, format!("not valid JSON: {reason}"))
     }
@@ -37,7 +37,7 @@ impl RpcError {
         Self::new(-32600, status, message)
     }
 
-    /// Returns the error for a call that writes, of a caller whose token is for reading alone.
+    /// Returns the error for a call that writes, from a caller whose token is only for reading.
     pub fn insufficient_scope() -> Self {
         Self {
             data: Some(INSUFFICIENT_SCOPE.to_owned()),
@@ -53,7 +53,7 @@ impl RpcError {
         self.status == 403 && self.data.as_deref() == Some(INSUFFICIENT_SCOPE)
     }
 
-    /// Returns the error for too many requests. `data` says when to come back, as a call's result does.
+    /// Returns the error for too many requests. `data` states when to retry, as a call's result does.
     pub fn rate_limited(retry_after_ms: u32) -> Self {
         let data = format!(r#"{{"code":"{RATE_LIMITED}","retry_after_ms":{retry_after_ms}}}"#);
         let seconds = retry_after_ms.div_ceil(1000);
@@ -73,8 +73,8 @@ impl RpcError {
         }
     }
 
-    /// Returns the error for an unknown method. A modern client tells a modern server by this 404 with a body; legacy
-    /// errors of methods ride on 200.
+    /// Returns the error for an unknown method. A modern client recognizes a modern server by this 404 with a body;
+    /// legacy errors of methods have the status 200.
     pub fn unknown_method(method: &str, modern: bool) -> Self {
         Self::new(
             -32601,
@@ -121,7 +121,7 @@ impl RpcError {
         ))
     }
 
-    /// Revisions up to 2025-11-25 have a code of their own for it.
+    /// Revisions up to 2025-11-25 have a separate code for it.
     pub fn unknown_resource(uri: &str, modern: bool) -> Self {
         let code = if modern { -32602 } else { -32002 };
         let data = serde_json::json!({ "uri": shorten(uri, QUOTE_MAX_CHARS) }).to_string();

@@ -1,6 +1,6 @@
 //! The messages of MCP: what comes in, and the answers. The gateway and its client of other servers share them.
 //!
-//! A message is read once, its envelope with `params` and `_meta`, without a copy, and each of them refuses a key given
+//! A message is read once, its envelope with `params` and `_meta`, without a copy, and each part refuses a key given
 //! twice: whatever one check read is what the next one reads. Answers are spliced around the request's id into one
 //! buffer; no `Value` is built on the way.
 

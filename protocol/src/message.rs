@@ -61,8 +61,8 @@ pub struct MalformedMessage<'a> {
 }
 
 impl<'a> MessageBody<'a> {
-    /// Reads a body: a message, or a batch of them. `Err` has the id of the request, if that could be read, and the
-    /// error to answer with.
+    /// Reads a body: a message, or a batch of messages. `Err` has the id of the request, if that could be read, and
+    /// the error to answer with.
     pub fn read(bytes: &'a [u8]) -> Result<Self, MalformedMessage<'a>> {
         let text = std::str::from_utf8(bytes).map_err(|error| {
             anonymous(RpcError::parse(&format!(
@@ -82,7 +82,7 @@ impl<'a> MessageBody<'a> {
 }
 
 impl<'a> RpcMessage<'a> {
-    /// Reads one object. Members that JSON-RPC does not know are ignored; one given twice is refused.
+    /// Reads one object. Members unknown to JSON-RPC are ignored; one given twice is refused.
     pub fn read(text: &'a str) -> Result<Self, MalformedMessage<'a>> {
         if !text
             .trim_start_matches([' ', '\t', '\r', '\n'])
@@ -221,7 +221,7 @@ impl<'a> RequestId<'a> {
         RequestId(Cow::Owned(self.0.into_owned()))
     }
 
-    /// Returns a key that is equal for equal ids however they are escaped; `1` and `"1"` stay apart.
+    /// Returns a key that is equal for equal ids however they are escaped; `1` and `"1"` have different keys.
     pub fn key(&self) -> Box<str> {
         if !self.0.contains('\\') {
             return self.0.as_ref().into();

@@ -224,7 +224,7 @@ impl<'a> RequestMeta<'a> {
         })
     }
 
-    /// Returns the least severe log level that the caller of a modern request wants.
+    /// Returns the least severe log level that the caller of a modern request asked for.
     pub fn log_level(&self) -> Result<Option<LogLevel>, RpcError> {
         self.log_level
             .map(|level| log_level(level, "params._meta[\"io.modelcontextprotocol/logLevel\"]"))

@@ -38,7 +38,7 @@ pub fn is_integer(raw: &RawValue) -> bool {
     (1..=DIGITS_MAX).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Tells a member that is `null` from one that is absent, for `deserialize_with`.
+/// Distinguishes a member that is `null` from one that is absent, for `deserialize_with`.
 pub fn present<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<&'de RawValue>, D::Error> {
