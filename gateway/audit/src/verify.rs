@@ -198,8 +198,8 @@ impl ChainReferences {
     }
 
     /// Returns the horizon of a missing chain's machine, where retention may have removed the chain so long ago that
-    /// nothing states it anymore. What only another machine or the heads name is unknown to that machine, and needs no
-    /// statement.
+    /// nothing states it anymore. What only another machine or the heads name is unknown to that machine, and does not
+    /// keep a statement alive.
     fn forgotten_removal(&self, demand: &MissingRecord) -> Option<&ChainName> {
         let from_elsewhere = matches!(
             demand.by,
