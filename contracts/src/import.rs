@@ -38,10 +38,10 @@ const OPERATIONS_MAX: usize = 5_000;
 /// Rounds of compiling until the rest passes.
 const ROUNDS_MAX: usize = 20;
 
-/// The parts that are wanted of a document.
+/// The parts of a document that are to be imported.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ImportOptions<'a> {
-    /// The contract's name; made of the document's title without it.
+    /// The contract's name; derived from the document's title if absent.
     pub name: Option<&'a str>,
     /// Patterns of which an operation meets one: its tool, its id, its path, `METHOD /path`, or a tag.
     pub only: &'a [String],

@@ -24,9 +24,9 @@ pub(super) struct ImportedResponse<'d> {
     pub(super) untold: Option<String>,
     /// Whether the operation may answer something that the document does not describe.
     pub(super) is_undescribed: bool,
-    /// Whether the answer says that something new was made.
+    /// Whether the answer states that something new was made.
     pub(super) creates: bool,
-    /// The response itself, for its headers and links beside the content.
+    /// The response itself, for its headers and links in addition to the content.
     pub(super) response: Option<&'d Value>,
     /// The answer is a list.
     pub(super) is_list: bool,
@@ -70,7 +70,7 @@ pub(super) fn read_response<'d>(
             .map(|(media, _)| media)
             .collect();
         answer.untold = media.first().map(|media| (*media).clone());
-        // Servers that hold a client to its `Accept` refuse one that asks for JSON where there is none.
+        // Servers that respect `Accept` strictly refuse a client that asks for JSON if there is none.
         answer.accept = media
             .first()
             .copied()
@@ -100,8 +100,8 @@ pub(super) fn read_response<'d>(
         add_members(others, &mut members);
     }
     if is_plain && members.len() <= COLUMNS_MAX {
-        // Each may be null, whatever the document says: what a service answers once it has done something must reach its
-        // caller, or it is done again.
+        // Each may be null, whatever the document declares: the answer of a service that has done something must reach
+        // the caller, or it is done again.
         let columns = members.into_iter();
         answer
             .returns
@@ -140,8 +140,8 @@ fn add_members<'d>(
     }
 }
 
-/// Collects name and type. Returns `false` if the members do not say everything, or
-/// if there are more of them and of the parts of `allOf` than are `left` to be looked at.
+/// Collects name and type. Returns `false` if the members do not describe everything, or if there
+/// are more members and parts of `allOf` than are `left` to be examined.
 fn members_of<'d>(
     document: &'d ImportDocument,
     schema: &'d Value,
@@ -226,7 +226,7 @@ fn kind(schema: &Value) -> &'static str {
 mod tests {
     use crate::import::{ImportOptions, openapi};
 
-    /// A member that a subtype or a rule beside a reference names would be missing in columns of the rest.
+    /// A member that a subtype or a rule next to a reference names would be missing in columns of the rest.
     #[test]
     fn an_answer_with_members_that_are_named_elsewhere_is_one_column() {
         let imported = |version: &str, schema: &str, discriminator: &str| {

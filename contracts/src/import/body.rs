@@ -20,7 +20,7 @@ pub(super) struct ImportedBody<'d> {
     pub(super) content_type: &'d str,
     pub(super) parts: Vec<BodyPart<'d>>,
     pub(super) required: bool,
-    /// Places below the body where the document says too little, or more than a form can express, each with a sentence.
+    /// Places below the body where the document defines too little, or more than a form can express, each with a sentence.
     pub(super) gaps: Vec<(String, String)>,
 }
 
@@ -42,7 +42,7 @@ pub(super) struct BodyPart<'d> {
     pub(super) explode: Option<bool>,
 }
 
-/// Returns the first kind of content that can be sent. The error says which kinds there are.
+/// Returns the first kind of content that can be sent. The error lists the kinds that there are.
 pub(super) fn read_body<'d>(
     document: &'d ImportDocument,
     body: &'d Value,
@@ -124,7 +124,7 @@ pub(super) fn read_body<'d>(
     })
 }
 
-/// Returns `true` if the discriminator of a schema may choose another, which has members of its own.
+/// Returns `true` if the discriminator of a schema may choose another, which has its own members.
 pub(super) fn has_subtypes(document: &ImportDocument, schema: &Value, resolved: &Value) -> bool {
     let own = resolved.as_object();
     own.and_then(|own| SchemaDiscriminator::read(document, own))
@@ -132,7 +132,7 @@ pub(super) fn has_subtypes(document: &ImportDocument, schema: &Value, resolved: 
         || is_built_on(document, schema, resolved)
 }
 
-/// Returns `true` if the discriminator of a schema may choose one that builds on it, and so has members of its own.
+/// Returns `true` if the discriminator of a schema may choose one that builds on it, and so has its own members.
 fn is_built_on(document: &ImportDocument, schema: &Value, resolved: &Value) -> bool {
     let Some(own) = stated(schema).filter(|_| resolved.get("discriminator").is_some()) else {
         return false;
@@ -175,7 +175,7 @@ fn choose_content(body: &Value) -> Result<(&str, &Value), String> {
     ))
 }
 
-/// Returns `true` for a media type of JSON, as browsers know them.
+/// Returns `true` for a media type of JSON, as defined for browsers.
 pub(super) fn is_json(plain: &str) -> bool {
     plain == "application/json" || plain == "text/json" || plain.ends_with("+json")
 }
@@ -258,7 +258,7 @@ impl<'d> BodyMembers<'d> {
         }
     }
 
-    /// Collects the members of an object that says nothing else; `false` if it says more, or too much.
+    /// Collects the members of an object without other rules; `false` if it has other rules, or too many members.
     fn collect(&mut self, document: &'d ImportDocument, schema: &'d Value, depth: usize) -> bool {
         const HARMLESS: &[&str] = &[
             "type",

@@ -1,5 +1,5 @@
 //! Rules that no value meets, as documents have them by mistake: types of other languages, listed values of another type, and
-//! bounds that cross. The service alone checks what is left out.
+//! bounds that cross. Only the service checks what is left out.
 
 use serde_json::{Map, Number, Value, json};
 use weir_schema::schema::each_once;
@@ -16,7 +16,7 @@ const BOUNDS: [(&str, &str); 4] = [
     ("minProperties", "maxProperties"),
 ];
 
-/// Writes listed values as values of the type beside them, and leaves out the rules that no value meets. Returns a sentence about
+/// Writes listed values as values of the adjacent type, and leaves out the rules that no value meets. Returns a sentence about
 /// each rule that was left out.
 pub(super) fn mend(schema: &mut Map<String, Value>) -> Vec<String> {
     let mut left_out = Vec::new();
@@ -35,7 +35,7 @@ pub(super) fn mend(schema: &mut Map<String, Value>) -> Vec<String> {
     left_out
 }
 
-/// Leaves out words that are no types of JSON Schema, such as `any` and `file`. In YAML null is a word without quotes.
+/// Leaves out words that are not types of JSON Schema, such as `any` and `file`. In YAML null is a word without quotes.
 fn mend_types(schema: &mut Map<String, Value>) -> Option<String> {
     let stated = match schema.get("type")? {
         Value::Array(words) => words.clone(),
@@ -63,7 +63,7 @@ fn mend_types(schema: &mut Map<String, Value>) -> Option<String> {
     ))
 }
 
-/// In YAML `1.10` and `true` are no texts without quotes, and `"1"` is no number with them: no value would be valid.
+/// In YAML `1.10` and `true` without quotes are not texts, and `"1"` with quotes is not a number: no value would be valid.
 fn mend_values(schema: &mut Map<String, Value>) -> Option<String> {
     let types: Vec<String> = match schema.get("type") {
         Some(Value::Array(words)) => words
@@ -117,7 +117,7 @@ fn mend_values(schema: &mut Map<String, Value>) -> Option<String> {
     })
 }
 
-/// Returns a listed value as one of the types; `None` if it is none of them. Null says that there may be no value.
+/// Returns a listed value as one of the types; `None` if it fits none. Null means that there may be no value.
 fn convert_value(value: &Value, types: &[String]) -> Option<Value> {
     let is_of = |word: &String| match word.as_str() {
         "null" => value.is_null(),

@@ -1,7 +1,7 @@
-//! The property of a value that says which of several schemas it meets.
+//! The property of a value that determines which of several schemas it meets.
 //!
-//! JSON Schema knows no such thing: alternatives that say less than the property does fit a value together, and `oneOf`
-//! then refuses it. So each of them is given the value of the property that chooses it.
+//! JSON Schema has no such concept: without the property a value may fit several alternatives, and `oneOf` then refuses
+//! it. So each alternative is given the value of the property that chooses it.
 
 use serde_json::{Map, Value, json};
 use weir_schema::reference;
@@ -24,7 +24,7 @@ pub(super) struct SchemaDiscriminator<'d> {
 pub(super) struct ChosenSchema {
     /// Where it is in the document.
     pub(super) reference: String,
-    /// The rule for the property, beside the schema.
+    /// The rule for the property, in addition to the schema.
     pub(super) rule: Option<Value>,
 }
 
@@ -53,7 +53,7 @@ impl<'d> SchemaDiscriminator<'d> {
         })
     }
 
-    /// Returns `true` if the property chooses schemas that are not named beside it.
+    /// Returns `true` if the property chooses schemas that are not named next to it.
     pub(super) fn has_subtypes(&self) -> bool {
         !self.mapping.is_empty()
     }
@@ -78,7 +78,7 @@ impl<'d> SchemaDiscriminator<'d> {
         Some(references.into_iter().map(choose).collect())
     }
 
-    /// Returns what the property must be for this schema. A schema that takes none of its values says it otherwise.
+    /// Returns what the property must be for this schema. A schema that takes none of its values expresses it differently.
     fn rule(&self, reference: &str, is_required: bool) -> Option<Value> {
         let mapped = self.mapping.iter();
         let mapped = mapped.filter(|(_, target)| target == reference);

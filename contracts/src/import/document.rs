@@ -10,7 +10,7 @@ use crate::{form, json::percent_decoded, problem::FileProblem};
 /// References followed one after another.
 const REFERENCES_MAX: usize = 32;
 
-/// Keywords that say more of an object's members than the schema that a reference beside them leads to.
+/// Keywords that define more about an object's members than the target of the reference next to them.
 const OF_MEMBERS: &[&str] = &[
     "properties",
     "patternProperties",
@@ -104,7 +104,7 @@ impl ImportDocument {
         if count > 0 { vec![remark] } else { Vec::new() }
     }
 
-    /// Follows references to their targets, as far as they stay in the document.
+    /// Follows references to their targets, as far as they remain in the document.
     pub(super) fn resolved<'d>(&'d self, mut value: &'d Value) -> Result<&'d Value, String> {
         let mut targets: Vec<&Value> = Vec::new();
         while let Some(reference) = stated(value) {
@@ -122,14 +122,14 @@ impl ImportDocument {
         Ok(value)
     }
 
-    /// Returns `true` if a reference has rules for members beside it: from 3.1 on both hold.
+    /// Returns `true` if a reference has rules for members next to it: from 3.1 on both apply.
     pub(super) fn has_more_members(&self, schema: &Value) -> bool {
         !self.is_3_0
             && stated(schema).is_some()
             && OF_MEMBERS.iter().any(|key| schema.get(*key).is_some())
     }
 
-    /// Returns `true` if only answers have this member. From 3.1 on that may stand beside a reference.
+    /// Returns `true` if only answers have this member. From 3.1 on that may be next to a reference.
     pub(super) fn is_read_only(&self, member: &Value) -> Result<bool, String> {
         let says_so = |schema: &Value| schema.get("readOnly") == Some(&Value::Bool(true));
         Ok((!self.is_3_0 && says_so(member)) || says_so(self.resolved(member)?))

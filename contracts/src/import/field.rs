@@ -1,4 +1,4 @@
-//! A schema as the field of a form that says the same, or as a field of JSON.
+//! A schema as the equivalent field of a form, or as a field of JSON.
 
 use serde_json::{Map, Value, json};
 
@@ -10,7 +10,7 @@ const CHOICES_MAX: usize = 1_000;
 const LENGTH_MAX: u64 = 10_000_000;
 const ITEMS_MAX: u64 = 100_000;
 const TEXTS: &[&str] = &["title", "description", "default", "examples", "deprecated"];
-/// Formats that only a schema can ask for, and that are checked. Others, such as `int32` or `password`, say nothing.
+/// Formats that only a schema can ask for, and that are checked. Others, such as `int32` or `password`, have no effect.
 const FORMATS: &[&str] = &[
     "uuid",
     "ipv4",
@@ -121,7 +121,7 @@ fn without_texts(schema: &Value) -> Value {
     )
 }
 
-/// Returns a form's type with its own keys, if that says everything the schema says.
+/// Returns a form's type with its own keys, if those express everything in the schema.
 fn kind(schema: &Map<String, Value>) -> Option<(Map<String, Value>, &'static str)> {
     match schema.get("type")?.as_str()? {
         "string" if schema.contains_key("enum") => dropdown(schema),

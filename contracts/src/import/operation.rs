@@ -37,10 +37,10 @@ pub(super) struct ImportedOperation {
     place: String,
 }
 
-/// Why there is no tool: the kind of it, where, and a sentence.
+/// Why there is no tool: the kind of reason, the place, and a sentence.
 type Refusal = (&'static str, String, String);
 
-/// Returns every operation that is wanted and can be taken, in the document's order.
+/// Returns every requested operation that can be imported, in the document's order.
 pub(super) fn all(
     document: &ImportDocument,
     wanted: &ImportOptions<'_>,
@@ -221,7 +221,7 @@ impl<'d> OperationSource<'d> {
             }
             noted.push(("answer", at("/responses"), why));
         }
-        // What was asked for is not thrown away because a document says nothing of it.
+        // What was asked for is not thrown away because a document does not describe it.
         if answer.is_undescribed && self.method == "get" {
             answer.return_whole();
         }
@@ -332,7 +332,7 @@ impl<'d> OperationSource<'d> {
         Ok(())
     }
 
-    /// Refuses an operation on another server, which would need a connection of its own.
+    /// Refuses an operation on another server, which would need a separate connection.
     fn check_server(&self) -> Result<(), Refusal> {
         let address = |servers: &Value| {
             let address = server_address(servers)?;

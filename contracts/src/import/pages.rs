@@ -20,12 +20,13 @@ const POSITIONS: &[&str] = &[
 ];
 const SIZES: &[&str] = &["per_page", "page_size", "limit", "size"];
 
-/// Returns `true` for a parameter's name that most likely says which page is asked for, or how long one is.
+/// Returns `true` for a parameter's name that most likely selects the page, or its length.
 pub(super) fn is_position(name: &str) -> bool {
     POSITIONS.contains(&name) || SIZES.contains(&name)
 }
 
-/// Returns how the document says that an operation divides its answer. `is_list` says that the answer as a whole is a list.
+/// Returns how an operation paginates its answer, according to the document. `is_list` means that the answer as a whole is
+/// a list.
 pub(super) fn find_pagination(
     document: &ImportDocument,
     operation: &Value,
@@ -213,7 +214,7 @@ mod tests {
         assert!(!imported("", &elsewhere, OBJECT).contains("pagination"));
     }
 
-    /// Where nothing says what is counted, each page would be the last.
+    /// If nothing shows what is counted, each page would be the last.
     #[test]
     fn pages_are_counted_where_their_records_are_known() {
         let extension = |outputs: &str| {

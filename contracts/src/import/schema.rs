@@ -70,7 +70,7 @@ pub(super) struct LiftedSchema {
     pub(super) dropped: Vec<(&'static str, String)>,
 }
 
-/// Lifts a schema out of the document. The error says in one sentence why it cannot be an argument's.
+/// Lifts a schema out of the document. The error explains in one sentence why it cannot be that of an argument.
 pub(super) fn lift(document: &ImportDocument, schema: &Value) -> Result<LiftedSchema, String> {
     let lifted = lift_as(document, schema, true)?;
     // Where a schema must not be met, one that takes more refuses more.
@@ -170,7 +170,7 @@ fn read_only_in_parts<'s>(
     Ok(())
 }
 
-/// Takes a time of day without seconds or an offset too, unless the schema has a pattern of its own.
+/// Takes a time of day without seconds or an offset too, unless the schema has its own pattern.
 fn loosen_time(lifted: &mut Map<String, Value>) {
     let is_time = lifted.get("format").is_some_and(|format| format == "time");
     let may_be_text = lifted
@@ -234,14 +234,14 @@ impl SchemaLifter<'_> {
         let mut lifted = Map::new();
         if let Some(reference) = stated_in(members) {
             lifted.insert(REF.to_owned(), self.definition(reference).into());
-            // In 3.0 the members beside a reference are ignored.
+            // In 3.0 the members next to a reference are ignored.
             if self.document.is_3_0 {
                 return Ok(Value::Object(lifted));
             }
         }
         let mut unsent = self.unsent(members)?;
         unsent.extend_from_slice(unsent_of_whole);
-        // Alternatives of documents overlap, and then no value is exactly one of them: the service alone judges that.
+        // Alternatives of documents overlap, and then a value may fit more than one: only the service judges that.
         let loosens = self.loosens && !members.contains_key("anyOf");
         for (keyword, value) in members.iter().filter(|(keyword, _)| *keyword != REF) {
             let keyword = match keyword.as_str() {
@@ -421,8 +421,8 @@ impl SchemaLifter<'_> {
         Ok(unsent)
     }
 
-    /// Notes a pattern that takes long, or that our engine or JSON Schema does not know: it is left out, and the service alone
-    /// checks it.
+    /// Notes a pattern that takes long, or that our engine or JSON Schema does not support: it is left out, and only the
+    /// service checks it.
     fn check_pattern(&mut self, pattern: &str) {
         let runs = offer::check_pattern(pattern, PATTERN_MAX).is_ok()
             && validate::validator(&json!({ "type": "string", "pattern": pattern })).is_ok();
@@ -488,7 +488,7 @@ fn is_delimited(pattern: &str) -> bool {
     })
 }
 
-/// Rewrites exclusive bounds of 3.0, which has booleans beside the bounds.
+/// Rewrites exclusive bounds of 3.0, which has booleans next to the bounds.
 fn exclusive(members: &Map<String, Value>, lifted: &mut Map<String, Value>) {
     for (bound, exclusive) in [
         ("minimum", "exclusiveMinimum"),
@@ -502,7 +502,7 @@ fn exclusive(members: &Map<String, Value>, lifted: &mut Map<String, Value>) {
     }
 }
 
-/// Adds null as an alternative. Texts stay outside, where clients look for them.
+/// Adds null as an alternative. Texts are kept outside, where clients look for them.
 fn or_null(mut schema: Map<String, Value>) -> Value {
     let mut outer = Map::new();
     for text in ["title", "description", "default", "examples"] {

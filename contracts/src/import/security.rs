@@ -1,5 +1,5 @@
-//! Writes the service's address and the way it knows its callers as a connection for weir.toml. It never has a secret,
-//! only the place for one.
+//! Writes the service's address and its way to identify callers as a connection for weir.toml, which never contains a
+//! secret, only the place for one.
 
 use std::fmt::Write as _;
 
@@ -13,7 +13,7 @@ use crate::name;
 #[derive(Default)]
 pub(super) struct SecurityAccess {
     schemes: Vec<SecurityScheme>,
-    /// The other ways that the document knows, in words.
+    /// The other ways that the document defines, in words.
     others: Vec<String>,
 }
 

@@ -1,5 +1,5 @@
-//! Converts the configuration of MCP Toolbox for Databases to a contract over the `sql` adapter, as far as its tools are
-//! statements of their own. Other tools are reported with their place.
+//! Converts the configuration of MCP Toolbox for Databases to a contract over the `sql` adapter, as far as its tools
+//! have their own statements. Other tools are reported with their place.
 
 mod statement;
 mod toml;
@@ -29,7 +29,7 @@ use statement::TranslatedStatement;
 /// Tools of one configuration that are looked at.
 const TOOLS_MAX: usize = 2_000;
 const ROUNDS_MAX: usize = 20;
-/// Arguments that a list has of its own.
+/// Arguments that every list has.
 const OWN: [&str; 2] = ["limit", "cursor"];
 
 /// A database of the configuration that is taken.

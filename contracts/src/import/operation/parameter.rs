@@ -14,7 +14,7 @@ use crate::{
     name, validate,
 };
 
-/// Parameters that OpenAPI says to ignore, since others say the same.
+/// Parameters that are ignored according to OpenAPI, since other parts of a document define them.
 const IGNORED_HEADERS: &[&str] = &["accept", "content-type", "authorization"];
 /// Headers that no caller may set at a connection, which refuses a call that does.
 const RESERVED_HEADERS: &[&str] = &[
@@ -46,7 +46,7 @@ const RESERVED_PREFIXES: &[&str] = &["proxy-", "sec-", "x-forwarded-"];
 /// Bytes of the schemas of one body's members, and of one operation's parameters. Each has all that it refers to, which the tool's own schema then has once.
 const MEMBERS_BYTES_MAX: usize = 4 << 20;
 
-/// The styles that the adapter knows in a query and in a form.
+/// The styles that the adapter supports in a query and in a form.
 pub(in crate::import) const QUERY_STYLES: &[&str] =
     &["form", "spaceDelimited", "pipeDelimited", "deepObject"];
 
@@ -76,7 +76,7 @@ pub(in crate::import) enum ParameterLocation {
 
 impl<'d> OperationSource<'d> {
     /// Adds the parts of the body to the parameters. Returns the media type if it is not `application/json`, and whether a
-    /// DELETE without any of them has a body all the same.
+    /// DELETE without any of these parts still has a body.
     pub(super) fn body(
         &self,
         parameters: &mut Vec<ImportedParameter>,
@@ -234,7 +234,7 @@ impl<'d> OperationSource<'d> {
         let style = read_style(given, position, is_json)?;
         let mut schema = self.parameter_schema(schema, place, noted)?;
         let is_single = is_single(&schema);
-        // A text alone looks otherwise as JSON: it has quotes.
+        // A plain text looks different as JSON: it has quotes.
         let style = match is_json {
             true => may_be_text(&schema).then_some("json"),
             false => (!is_single).then_some(style),

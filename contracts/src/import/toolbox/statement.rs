@@ -248,8 +248,8 @@ fn unlike_names(params: &[OperationParam]) -> Vec<String> {
     params.iter().map(named).collect()
 }
 
-/// Returns `true` for a parameter that no argument may be named like: a list has arguments of its own, and no argument of Python
-/// is named like one of its words.
+/// Returns `true` for a parameter whose name no argument may have: a list has its own arguments, and an argument in Python
+/// cannot be named like a keyword.
 fn needs_another(name: &str, writes: bool) -> bool {
     OWN.contains(&name) && !writes || !name::is_python_name(name)
 }
