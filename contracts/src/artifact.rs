@@ -33,8 +33,9 @@ impl CompiledContract {
         Ok(contract)
     }
 
-    /// Reads a text that only the state writes. Its schemas are not compiled here: they compiled when the text was
-    /// written, and do so again at their first use. Compiling ten thousand of them would take up most of a start.
+    /// Reads a text that only the state writes. Its schemas are not compiled here: they were compiled when the
+    /// text was written, and are again at their first use. Compiling ten thousand of them would take up most of a
+    /// start.
     pub fn from_own_artifact(text: &str) -> Result<Self, String> {
         let contract: Self = serde_json::from_str(text).map_err(|error| error.to_string())?;
         contract.check_parts()?;

@@ -1,4 +1,4 @@
-//! Compiles the contract of a plugin from what its code says its tools are.
+//! Compiles the contract of a plugin from the tools that its code defines.
 //!
 //! A plugin with prompts or resources defines `{"tools": [...], "items": {"prompts", "resources", "resourceTemplates"}}`.
 //!
@@ -56,7 +56,7 @@ const HINTS: [&str; 4] = [
     "openWorldHint",
 ];
 
-/// The plugin that has the tools, and what an operator says about them.
+/// The plugin that has the tools, and an operator's settings for them.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PluginOptions<'p> {
     pub name: &'p str,
@@ -151,7 +151,7 @@ impl PluginCompiler<'_> {
         self.list(&tools).map(|tools| (tools, items))
     }
 
-    /// None where there are none. Each of them has to be one that can be published.
+    /// `None` if there are no items. Each item has to be one that can be published.
     fn items(&mut self, items: &Value) -> Option<Items> {
         let plugin = self.plugin;
         let (lists, mut problems) = match ServerLists::read(plugin.name, &items.to_string()) {
@@ -253,7 +253,7 @@ impl PluginCompiler<'_> {
         Some(tools)
     }
 
-    /// Reads one tool and returns it with the name that the plugin knows it by.
+    /// Reads one tool and returns it with the plugin's own name for it.
     fn tool(&mut self, place: &str, tool: &Value) -> Option<(String, ContractTool)> {
         let Value::Object(members) = tool else {
             return self.refuse(place, "a tool is an object");
@@ -331,7 +331,7 @@ impl PluginCompiler<'_> {
     }
 
     /// The root lists its properties and nothing more: what no tool takes must not be sent in vain.
-    /// `composed`: the author knows that clients refuse alternatives there, and wants them all the same.
+    /// `composed`: the author wants alternatives there even though clients refuse them.
     fn input(&mut self, place: &str, schema: Option<&Value>, composed: bool) -> Option<Value> {
         let Some(schema) = schema else {
             return self.refuse(place, "a tool has an input schema");
@@ -421,7 +421,7 @@ impl PluginCompiler<'_> {
         }
     }
 
-    /// Reads `execution`, which says whether calls may become tasks, and returns the part that is listed.
+    /// Reads `execution`, which states whether calls may become tasks, and returns the part that is listed.
     fn execution(&mut self, place: &str, stated: Option<&Value>) -> Map<String, Value> {
         let mut listed = Map::new();
         let Some(stated) = stated else { return listed };

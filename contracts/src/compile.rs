@@ -47,7 +47,7 @@ pub fn compile(
     compile_what(source, shapes, &[])
 }
 
-/// Compiles what can be compiled where some shapes are not known, and says the names of the collections without one. Their
+/// Compiles what can be compiled if some shapes are not known, and returns the names of the collections without one. Their
 /// tools have names, words and inputs, but no results and no bindings: this is for judging them, and is never served.
 pub fn compile_known(
     source: &ContractSource,
@@ -180,7 +180,7 @@ fn needed_summaries(
 }
 
 fn check_names(source: &ContractSource, problems: &mut FileProblems) {
-    // An empty name beside problems is one that could not be read.
+    // If there are problems, an empty name is one that could not be read.
     let name = source
         .contract
         .as_deref()

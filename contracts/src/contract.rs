@@ -36,7 +36,7 @@ pub use verb::ToolVerb;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CompiledContract {
-    /// Above the first one where programs before it could not read what the contract says.
+    /// Above the first one if earlier programs could not read the contract.
     #[serde(default, skip_serializing_if = "ArtifactFormat::is_first")]
     pub format: ArtifactFormat,
     /// Empty for bare forms.
@@ -49,8 +49,8 @@ pub struct CompiledContract {
     pub instructions: Option<String>,
     /// [`ContractVersion::FIRST`] from the compiler; the gate assigns the next one.
     pub version: ContractVersion,
-    /// sha256, hex, of what the maker of the tools declared. A build of a plugin that says anything else does not answer
-    /// for this version.
+    /// sha256, hex, of what the maker of the tools declared. A build of a plugin that declares anything else does not
+    /// answer for this version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub definitions: Option<String>,
     /// The upstream server that the contract was compiled from, or the plugin where it has prompts or resources. Any
@@ -66,7 +66,7 @@ pub struct CompiledContract {
     pub resources: Vec<Arc<ContractResource>>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub templates: Vec<Arc<ResourceTemplate>>,
-    /// Whether the server's resources change by themselves: they are listed at each request, and `resources` is empty.
+    /// Whether the server's resources change on their own: they are listed at each request, and `resources` is empty.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub live_resources: bool,
 }
@@ -130,7 +130,7 @@ pub struct CollectionTarget {
     pub resource: bool,
 }
 
-/// A tool as its maker knows it.
+/// A tool as its maker defines it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OfferTarget {
@@ -143,7 +143,7 @@ pub struct OfferTarget {
     /// The headers that repeat set arguments: the name behind `Mcp-Param-`, and the value.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub set_headers: BTreeMap<String, String>,
-    /// The maker's result is no object: it is published, and answered, as `{result: …}`.
+    /// The maker's result is not an object: it is published, and answered, as `{result: …}`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub wrapped: bool,
     /// Names of arguments, nested ones too, that clients refuse as the maker wrote them: the published name, and the maker's.
@@ -244,7 +244,7 @@ pub struct ToolAnnotations {
     pub idempotent_hint: Option<bool>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub open_world_hint: Option<bool>,
-    /// Members beside the four, such as `title`.
+    /// Members other than these four, such as `title`.
     #[serde(flatten)]
     pub others: Map<String, Value>,
 }
@@ -295,12 +295,12 @@ pub struct BindingInput {
     pub default: Option<Value>,
     #[serde(default)]
     pub form: ValueForm,
-    /// Further texts of the source that chosen values stand for.
+    /// Further texts of the source that chosen values mean.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub spellings: BTreeMap<String, Vec<String>>,
 }
 
-/// A field of the form that is no argument: it is in no schema, and its value comes from the caller or the contract.
+/// A field of the form that is not an argument: it is in no schema, and its value comes from the caller or the contract.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BoundField {
@@ -339,7 +339,8 @@ pub enum ValueForm {
 pub enum FieldDestination {
     /// A condition that records must meet (lookup, list; key fields of update and delete).
     Condition { column: String, comparison: String },
-    /// A condition beside the key that the record must meet to be changed (update, delete); only bound fields go there.
+    /// A further condition, in addition to the key, that the record must meet to be changed (update, delete); only
+    /// bound fields go there.
     Guard { column: String, comparison: String },
     /// A value to be written (create, update).
     Column(String),
@@ -460,7 +461,7 @@ impl CompiledContract {
         self.upstream().map(|_| self.name.as_str())
     }
 
-    /// Returns whether it publishes resources, listed or made of templates.
+    /// Returns whether it publishes resources, either listed or from templates.
     pub fn has_resources(&self) -> bool {
         self.live_resources || !self.resources.is_empty() || !self.templates.is_empty()
     }
@@ -506,7 +507,7 @@ impl ContractTool {
         }
     }
 
-    /// Returns the schema that arguments are checked against: the published one, or one that says more.
+    /// Returns the schema that arguments are checked against: the published one, or a more detailed one.
     pub fn checked_input(&self) -> &RawSchema {
         self.offer()
             .and_then(|offer| offer.input.as_ref())
@@ -523,7 +524,7 @@ impl ContractTool {
 }
 
 impl CollectionTarget {
-    /// Returns what calls need of the source beside reading records.
+    /// Returns what calls need of the source in addition to reading records.
     pub fn needed_summaries(&self) -> SummarySupport {
         let counts = self.binding.list.as_ref().is_some_and(|it| it.with_total);
         match counts {
@@ -572,7 +573,7 @@ impl ToolAnnotations {
         }
     }
 
-    /// Says what a call may do, as a clause without its subject.
+    /// Describes what a call may do, as a clause without its subject.
     pub fn effect(&self) -> &'static str {
         match (self.read_only_hint, self.destructive_hint) {
             (Some(true), _) => "only reads",

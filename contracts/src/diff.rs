@@ -1,5 +1,5 @@
 //! Compares two versions of a contract by what the change does to callers: every difference by its rule, and the worst
-//! of them.
+//! one.
 //!
 //! An input breaks when arguments that were valid are so no longer, an output when a result may come that was not
 //! valid before. Where that can be shown, the item has a witness: whole arguments or a whole result, checked against
@@ -112,8 +112,8 @@ pub fn diff_since(
 }
 
 /// Compares what clients see: `{tools: [{name, title?, description?, inputSchema, outputSchema?, annotations?}, …], prompts?,
-/// resources?, resourceTemplates?}`, as `weir compile` prints it or any server lists. Of two documents the other lists are
-/// compared that both have; one that names its contract has them all. Returns an error if one is no such document.
+/// resources?, resourceTemplates?}`, as `weir compile` prints it or any server lists. The other lists are compared if both
+/// documents have them; a document that names its contract has them all. Returns an error if one is not such a document.
 pub fn diff_documents(old: &Value, new: &Value) -> Result<ContractDiff, String> {
     let mut report = DiffReport::default();
     let read = |which: &str, document| {

@@ -148,7 +148,7 @@ struct ContractDrafter<'a> {
     notes: Vec<String>,
     /// Whether records may be changed and deleted too, where the source can.
     changes: bool,
-    /// The records that its lookup can answer beside its own.
+    /// The records that its lookup can answer along with its own.
     relations: Vec<relations::DraftedRelation>,
 }
 
@@ -226,7 +226,7 @@ impl<'a> ContractDrafter<'a> {
         })
     }
 
-    /// Writes the tools; empty, with a note that says why, if there are none.
+    /// Writes the tools; empty, with a note that explains why, if there are none.
     fn tools(&mut self) -> String {
         let mut tools = String::new();
         if !self.columns.is_empty() {
@@ -370,7 +370,7 @@ impl<'a> ContractDrafter<'a> {
         }
     }
 
-    /// Writes the help of a field for a key column: the record that it identifies, if the source does not say more.
+    /// Writes the help of a field for a key column: the record that it identifies, if the source gives no description.
     fn help_of_key(&self, field: &ShapeField) -> String {
         let own = help(field);
         match own.is_empty() {
@@ -482,7 +482,7 @@ impl<'a> ContractDrafter<'a> {
             .any(|verb| verb == "create")
     }
 
-    /// Returns the columns that a create of the draft has a field for; a key that the source makes up is none.
+    /// Returns the columns that a create of the draft has a field for; a key that the source generates is not among them.
     fn written(&self) -> Vec<&'a ShapeField> {
         let is_made_up =
             |field: &ShapeField| field.generated && self.shape.key.contains(&field.key);
@@ -513,7 +513,7 @@ impl<'a> ContractDrafter<'a> {
             .map_or(&field.key, String::as_str)
     }
 
-    /// Writes `, column: …, title: …` if the name does not say it.
+    /// Writes `, column: …, title: …` if the name does not imply it.
     fn column_of(&self, field: &ShapeField) -> String {
         match self.name(field) == field.key {
             true => String::new(),
@@ -525,13 +525,13 @@ impl<'a> ContractDrafter<'a> {
         words::joined(&self.noun.many)
     }
 
-    /// Returns the values of a column that has few. An empty one is no choice: some models' interfaces refuse the whole
-    /// request for it.
+    /// Returns the values of a column that has few. An empty one cannot be a choice: some models' interfaces refuse the
+    /// whole request for it.
     fn choices(&self, field: &ShapeField) -> Option<Vec<&'a str>> {
         alike::choices_of(self.input.choices.get(&field.key)?)
     }
 
-    /// Returns `true` if a text of the column may be empty, as far as its few values say.
+    /// Returns `true` if a text of the column may be empty, as far as its few values show.
     fn may_be_empty(&self, field: &ShapeField) -> bool {
         self.input
             .choices

@@ -1,4 +1,4 @@
-//! A source that is no longer what its contract was published with: what its callers would get of it, and what to edit.
+//! A source that no longer matches its published contract: what its callers would get from it, and what to edit.
 
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
 //! Reads a contract file: JSON or YAML, a contract, a bare form or a list of forms.
 //!
-//! The result is typed and bounded, and every part knows its place in the file; `compile` decides whether names, types
+//! The result is typed and bounded, and every part has its place in the file; `compile` decides whether names, types
 //! and bindings make sense.
 
 mod bound;

@@ -66,7 +66,7 @@ pub struct ArgumentProfiler {
 impl ArgumentProfiler {
     /// Creates the profiler of an input schema. A schema that cannot be read leaves only types and lengths in profiles.
     pub fn new(schema: &Value) -> Self {
-        // Without its schema a profile holds types and lengths alone.
+        // Without its schema a profile has only types and lengths.
         Self {
             schema: normal::normal(schema).unwrap_or_default(),
         }

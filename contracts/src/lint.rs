@@ -241,7 +241,7 @@ pub fn lint_contract(contract: &CompiledContract) -> Vec<LintFinding> {
     findings.0
 }
 
-/// Checks a text that models read beside the tools, such as a server's instructions.
+/// Checks a text that models read along with the tools, such as a server's instructions.
 pub(crate) fn lint_words(text: &str) -> Vec<LintFinding> {
     let mut findings = LintFindings(Vec::new());
     text::check_words(None, text, &mut findings);

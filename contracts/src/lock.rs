@@ -1,4 +1,4 @@
-//! The lock file beside a contract file: the published version as it was compiled, and the approvals that led to it.
+//! The lock file next to a contract file: the published version as it was compiled, and the approvals that led to it.
 //!
 //! With an empty state the lock is the published version, so that a gate survives a fresh container. It is read as any
 //! file from outside: bounded, strictly, with every problem at its place.
@@ -39,7 +39,7 @@ pub struct LockApproval {
     pub fingerprint: String,
     pub from: ContractVersion,
     pub to: ContractVersion,
-    /// The approver, by the name that the gateway knows.
+    /// The approver, by the name known to the gateway.
     pub by: String,
     /// The time in RFC 3339, in UTC.
     pub at: String,

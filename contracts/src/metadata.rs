@@ -8,7 +8,7 @@ const AUDIENCES: [&str; 2] = ["user", "assistant"];
 const THEMES: [&str; 2] = ["light", "dark"];
 const TASK_SUPPORT: [&str; 3] = ["forbidden", "optional", "required"];
 
-/// Returns the annotations of a resource or a content block. `None` if they are no object.
+/// Returns the annotations of a resource or a content block. `None` if they are not an object.
 pub fn annotations(annotations: &Value) -> Option<Value> {
     let kept = members(annotations, |name, value| match name {
         "audience" => listed(value, |word| AUDIENCES.contains(&word)),
@@ -61,7 +61,7 @@ pub fn execution(execution: &Value) -> Option<Value> {
     (!kept.is_empty()).then_some(Value::Object(kept))
 }
 
-/// Returns the members of an object that `keep` keeps, as it writes them. `None` if it is no object.
+/// Returns the members of an object that `keep` keeps, as it writes them. `None` if the value is not an object.
 fn members(
     object: &Value,
     keep: impl Fn(&str, &Value) -> Option<Value>,
@@ -71,7 +71,7 @@ fn members(
     Some(kept.collect())
 }
 
-/// Returns a text that is one of those taken.
+/// Returns a text that `is_taken` accepts.
 fn text(value: &Value, is_taken: impl Fn(&str) -> bool) -> Option<Value> {
     value.as_str().is_some_and(is_taken).then(|| value.clone())
 }

@@ -25,8 +25,8 @@ pub fn check_contract(name: &str) -> Result<(), String> {
     }
 }
 
-/// Returns `true` for `[A-Za-z0-9_-]{1,64}`, which every known client accepts. One bad name costs some of them the
-/// whole list.
+/// Returns `true` for `[A-Za-z0-9_-]{1,64}`, which every known client accepts. With one bad name, some clients
+/// refuse the whole list.
 pub fn is_tool(name: &str) -> bool {
     check_tool(name).is_ok()
 }

@@ -45,7 +45,7 @@ pub struct ServerLists {
 pub struct OfferDocument {
     pub server: OfferServer,
     pub items: Vec<OfferEntry>,
-    /// The capabilities that the lists which are there stand for.
+    /// The capabilities implied by the lists that are present.
     #[serde(skip)]
     listed: Box<RawValue>,
 }
@@ -153,14 +153,14 @@ impl ServerLists {
         self.instructions = server.text("instructions");
     }
 
-    /// Reads the result of `initialize` or `server/discover`; false where it is no object.
+    /// Reads the result of `initialize` or `server/discover`; false if it is not an object.
     pub fn server_result(&mut self, result: &RawValue) -> bool {
         RawMembers::read(result.get())
             .map(|members| self.server(&members))
             .is_ok()
     }
 
-    /// Returns `true` if the server says that it can list these items.
+    /// Returns `true` if the server declares that it can list these items.
     pub fn advertises(&self, capability: &str) -> bool {
         let Some(stated) = &self.capabilities else {
             return true;
@@ -263,9 +263,9 @@ impl OfferDocument {
         lay_out(&self.text(), false)
     }
 
-    /// Returns the stored form of an upstream server: the same as [`OfferDocument::compact`], with `execution` of each tool beside
-    /// its `meta`, a mark at items without a name, and the capabilities that the lists imply if none are stated. Clients see
-    /// these, but a generator has no use for them.
+    /// Returns the stored form of an upstream server: the same as [`OfferDocument::compact`], with the `execution` of each tool
+    /// in addition to its `meta`, a mark on items without a name, and the capabilities that the lists imply if none are stated.
+    /// Clients see these, but a generator has no use for them.
     pub fn pinned(&self) -> String {
         let items = self.items.iter().map(|item| PinnedEntry {
             item,

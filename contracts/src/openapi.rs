@@ -1,8 +1,8 @@
 //! Writes the tools of a contract as an OpenAPI 3.1 document: each is called with `POST`, and a tool that only reads also
 //! with `GET`.
 //!
-//! The document is JSON made here, since a type for OpenAPI would lose the keywords that it does not know. Schemas stay as
-//! they are published: only their references are moved, because a document has one root and each schema was one.
+//! The document is JSON made here, since a type for OpenAPI would lose the keywords that it does not know. Schemas are
+//! used as they are published: only their references are moved, because a document has one root and each schema was one.
 
 use serde_json::{Map, Value, json};
 use weir_schema::{
@@ -31,7 +31,7 @@ pub struct ApiDescription<'a> {
     pub needs_key: bool,
 }
 
-/// Keywords that a schema may have beside its properties without making the arguments more than a list of them.
+/// Keywords that a schema may have in addition to its properties while its arguments are still a plain list of properties.
 const FLAT: [&str; 8] = [
     "$schema",
     "type",
@@ -123,7 +123,7 @@ pub fn takes_query(tool: &ContractTool, schema: &Value) -> bool {
             })
 }
 
-/// Returns the schema of a result that is no error.
+/// Returns the schema of a result that is not an error.
 pub fn success_schema(tool: &ContractTool) -> Value {
     match tool.output_schema.as_ref().map(RawSchema::value) {
         Some(schema) if schema["anyOf"].get(1) == Some(&error_members()) => result_arm(&schema),
@@ -145,8 +145,8 @@ fn content(component: &str, example: Option<Value>) -> Value {
     content
 }
 
-/// Returns an example that the schema takes as a whole: the author's own examples and defaults where it has some, and
-/// else what its rules say. `None` if none can be made.
+/// Returns an example that the schema takes as a whole: the author's own examples and defaults if it has any, and
+/// otherwise a value by its rules. `None` if none can be made.
 fn example(schema: &Value) -> Option<Value> {
     let example = validate::example(schema)?;
     let validator = validate::validator(schema)

@@ -96,7 +96,7 @@ pub struct CheckedRecord {
     pub odd: Vec<(String, String)>,
 }
 
-/// A record that is not what the recorded shape says.
+/// A record that does not match the recorded shape.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}{}", if path.is_empty() { String::new() } else { format!(" at {path}") })]
 pub struct OutputMismatch {
@@ -118,8 +118,8 @@ impl RecordChecker {
         Self::prepared(&shape.fields, columns, false)
     }
 
-    /// Prepares the check for records of these fields, as an operation returns them. A column that is no field may hold
-    /// anything.
+    /// Prepares the check for records of these fields, as an operation returns them. A column that is not a field may
+    /// contain anything.
     pub fn for_fields(fields: &[ShapeField], columns: &[String]) -> Self {
         Self::prepared(fields, columns, true)
     }
@@ -214,8 +214,8 @@ impl RecordChecker {
         }
     }
 
-    /// Returns a record of nulls for the result of an operation that is no object, or an object with none of the columns; `None`
-    /// if a column may not be null.
+    /// Returns a record of nulls for the result of an operation that is not an object, or an object with none of the columns;
+    /// `None` if a column may not be null.
     fn emptied(&self, json: &str) -> Option<CheckedRecord> {
         let found = match json.trim_start().as_bytes().first()? {
             b'[' => "a list",
@@ -318,7 +318,7 @@ impl RecordChecker {
     }
 }
 
-/// The fault and its place, kept beside the reader's own error, which has no room for them.
+/// The fault and its place, kept separately from the reader's own error, which has no room for them.
 #[derive(Default)]
 struct OutputWalk {
     fault: RefCell<Option<OutputFault>>,
@@ -329,7 +329,7 @@ struct OutputWalk {
     reads_digits: bool,
     /// A whole number beyond ±(2^53−1) was read as a double.
     has_large_double: Cell<bool>,
-    /// Columns, empty while they are read, and what of them was not passed on.
+    /// Columns, empty while they are read, and the parts of their values that were not passed on.
     odd: RefCell<Vec<(String, String)>>,
 }
 
@@ -483,7 +483,7 @@ impl<'de> Visitor<'de> for RecordSeed<'_, '_> {
                     walk.at(access.next_value_seed(seed), || column.name.clone())?;
                     let range = &mut scratch.ranges[position];
                     let is_there_twice = range.is_some();
-                    // Of two members of one name the first stays.
+                    // Of two members with the same name the first is kept.
                     range.get_or_insert((start, scratch.values.len()));
                     if walk.is_lenient {
                         if is_there_twice {

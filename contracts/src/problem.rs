@@ -31,7 +31,7 @@ impl FileProblem {
         }
     }
 
-    /// Names the file of a problem that was found without knowing it. One of another file, such as a policy, stays as it is.
+    /// Sets the file of a problem that was found without knowing it. A problem of another file, such as a policy, is unchanged.
     pub fn in_file(self, file: &str) -> Self {
         match self.file.is_empty() {
             true => Self {

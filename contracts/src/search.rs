@@ -68,7 +68,7 @@ pub struct ToolIndex {
 pub struct ToolMatch {
     /// The place of the tool in the list that was indexed.
     pub number: usize,
-    /// Set where it shares few of the words that tell the question from others, or only parts of words.
+    /// Set if it shares few of the words that distinguish the question from others, or only parts of words.
     pub is_weak: bool,
 }
 
@@ -109,8 +109,8 @@ impl ToolIndex {
         }
     }
 
-    /// Returns at most `most` entries that share a word with the question, the best first. Where none does, these are
-    /// the entries whose names end with its empty words, or that share parts of words with it, and all of them are weak.
+    /// Returns at most `most` entries that share a word with the question, the best first. If none does, these are the
+    /// entries whose names end with its empty words, or that share parts of words with it, and all are weak.
     pub fn find(&self, question: &str, most: usize) -> Vec<ToolMatch> {
         let found = self.find_by_words(question, most);
         if !found.is_empty() {
@@ -127,7 +127,7 @@ impl ToolIndex {
         weak.collect()
     }
 
-    /// Returns the entries whose names end with a question that has empty words alone, such as `get_me`.
+    /// Returns the entries whose names end with a question that has only empty words, such as `get_me`.
     fn find_by_empty_words(&self, question: &str) -> &[u32] {
         if !self.stemmer.has_only_empty_words(question) {
             return &[];
@@ -139,7 +139,7 @@ impl ToolIndex {
 
     fn find_by_words(&self, question: &str, most: usize) -> Vec<ToolMatch> {
         let mut words = once_each(self.embedder.embed(question));
-        // Its parts are there too, and a tool that has all of them is no weak match for `getPrice`.
+        // Its parts are there too, and a tool that has all parts is not a weak match for `getPrice`.
         let names = self.embedder.embed(&words::find_joined_names(question));
         let is_unknown_name = |word: &TokenEmbedding| {
             !self.counts.contains_key(&word.index)

@@ -1,4 +1,4 @@
-//! Recognizes names of secrets. Such columns stay in the source until a person says otherwise, and such arguments are
+//! Recognizes names of secrets. Such columns do not leave the source until a person decides otherwise, and such arguments are
 //! never recorded in clear.
 
 use crate::name;

@@ -21,7 +21,7 @@ pub struct CollectionShape {
     pub fields: Vec<ShapeField>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub key: Vec<String>,
-    /// A shape written by hand that says nothing about them is taken as able to do everything.
+    /// A shape written by hand that does not state them counts as able to do everything.
     #[serde(default = "ShapeCapabilities::unstated")]
     pub capabilities: ShapeCapabilities,
     /// IANA name or offset that zoneless datetimes of the source are read in. Set by the contract; UTC without it.
@@ -30,7 +30,7 @@ pub struct CollectionShape {
     /// The treatment of cells that do not fit the type of their column, set by the contract.
     #[serde(default, skip_serializing_if = "MisfitPolicy::is_refuse")]
     pub misfits: MisfitPolicy,
-    /// The texts that stand for an empty cell. Set by the contract.
+    /// The texts that mean an empty cell. Set by the contract.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub null_words: Vec<String>,
     /// Columns of the source whose values no record can hold, such as bytes. Only a description names them: no contract
@@ -53,7 +53,7 @@ pub struct CollectionShape {
 pub struct ShapePart {
     /// Its name in the source.
     pub name: String,
-    /// Why it is no table, if it is none.
+    /// Why it is not a table, if it is not one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left_out: Option<String>,
 }
@@ -104,7 +104,7 @@ pub struct ShapeField {
     /// Whether the source fills in the value when a create leaves it out (a default, an identity column).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub generated: bool,
-    /// Whether the source alone sets the value, so that no create or update may (a computed column).
+    /// Whether only the source sets the value, so that no create or update may (a computed column).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub read_only: bool,
     /// The format of values in a source that holds text, if it is not that of the value table. The contract sets it.
@@ -146,7 +146,7 @@ impl ShapeField {
 const FIELDS_MAX: usize = 2_000;
 const NESTING_MAX: usize = 16;
 
-/// A contract's own words about a column, where it knows better than the source.
+/// A contract's own definition of a column, which overrides the source's.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ColumnOverride {
@@ -205,13 +205,13 @@ impl CollectionShape {
             && !self.capabilities.open_world
     }
 
-    /// Returns `true` if an adapter reads columns of text in formats of their own. The values of other adapters have
-    /// types already.
+    /// Returns `true` if an adapter reads columns of text in formats that a contract may set. The values of other
+    /// adapters have types already.
     pub(crate) fn takes_formats(adapter: &str) -> bool {
         adapter == "sheet"
     }
 
-    /// Puts in what a contract knows better than the source.
+    /// Applies a contract's definitions over those of the source.
     pub fn apply(&mut self, overrides: &[ColumnOverride]) {
         for change in overrides {
             let Some(field) = self
@@ -245,8 +245,8 @@ impl CollectionShape {
         }
     }
 
-    /// Puts in what a contract says about cells that do not fit the type of their column. The key keeps its types, since a record
-    /// is known by it.
+    /// Applies a contract's rules for cells that do not fit the type of their column. The key keeps its types, since it
+    /// identifies a record.
     pub(crate) fn apply_misfits(&mut self, misfits: MisfitPolicy, null_words: &[String]) {
         self.misfits = misfits;
         self.null_words = null_words.to_vec();
@@ -266,8 +266,8 @@ impl CollectionShape {
         }
     }
 
-    /// Returns the shape under which cells are counted that are no values of their column, as these words of a contract
-    /// read them. Without a key every column is judged.
+    /// Returns the shape used to count the cells that are not values of their column, as these words of a contract read
+    /// them. Without a key every column is judged.
     pub fn for_trial(&self, overrides: &[ColumnOverride], null_words: &[String]) -> Self {
         let mut shape = self.clone();
         shape.key.clear();
@@ -276,7 +276,7 @@ impl CollectionShape {
         shape
     }
 
-    /// Returns `true` if the contract says anything about such cells.
+    /// Returns `true` if the contract has rules for such cells.
     pub(crate) fn has_cell_rules(&self) -> bool {
         self.misfits != MisfitPolicy::Refuse || !self.null_words.is_empty()
     }
@@ -290,7 +290,7 @@ impl CollectionShape {
         formats.any(|format| format.unit.is_some())
     }
 
-    /// Checks the rules that types alone do not give: bounds, no name twice, a key that exists.
+    /// Checks the rules that types do not enforce: bounds, no name twice, a key that exists.
     pub fn check(&self) -> Result<(), String> {
         let mut left = FIELDS_MAX;
         check_fields(&self.fields, 0, &mut left)?;
@@ -398,7 +398,7 @@ pub struct ShapeCapabilities {
     #[serde(default)]
     pub read: bool,
     /// The writes that the source supports, of create, update and delete (`true` means all). If this is empty, `read_only`
-    /// may say why.
+    /// may explain why.
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
@@ -408,7 +408,7 @@ pub struct ShapeCapabilities {
     /// Why nothing can be written, for the refusal ("XLSX files are read-only").
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_only: Option<String>,
-    /// Whether update and delete accept conditions beside the key, in one step with the change.
+    /// Whether update and delete accept conditions in addition to the key, in one step with the change.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub guarded_write: bool,
     /// Column → comparisons it supports. `*` means every column not named.
@@ -471,8 +471,8 @@ pub struct OperationParam {
 pub struct ShapeOperation {
     pub name: String,
     pub effect: OperationEffect,
-    /// The parameters of the operation. A form's field goes to one of them with `param:`, by default to that of its own
-    /// name.
+    /// The parameters of the operation. A form's field goes to one of these with `param:`, by default to the one with
+    /// its own name.
     #[serde(default)]
     pub params: Vec<OperationParam>,
     /// The record it answers.

@@ -69,7 +69,7 @@ pub enum ShimStep {
 }
 
 /// Returns the shim that the differences of two versions suggest: new names of tools, of members and of values, and defaults.
-/// Whether it is enough, [`judge`] says. The error says that there are too many that suggest nothing.
+/// [`judge`] decides whether it is enough. Fails if there are too many differences that suggest nothing.
 pub fn derive(old: &CompiledContract, new: &CompiledContract) -> Result<VersionShim, String> {
     derive::derive(old, new)
 }
@@ -99,7 +99,7 @@ impl VersionShim {
         Ok(shim)
     }
 
-    /// Checks that callers of the old version can continue as before through the shim. The error says why they cannot.
+    /// Checks that callers of the old version can continue as before through the shim. The error explains why they cannot.
     pub fn fits(&self, old: &CompiledContract, new: &CompiledContract) -> Result<(), String> {
         let found = judge(old, new, self)?;
         let passes = match found.class {
@@ -122,8 +122,8 @@ impl VersionShim {
     }
 
     /// Returns the shim that converts calls of `old` as this one does and then as `next`, which converts those of the version
-    /// that this one leads to. Whether it converts every call, [`fits`](Self::fits) says. The error names a step that cannot be
-    /// made.
+    /// that this one leads to. [`fits`](Self::fits) decides whether it converts every call. The error names a step that cannot
+    /// be made.
     pub fn compose(&self, old: &CompiledContract, next: &Self) -> Result<Self, String> {
         let none = ToolShim::default();
         let mut tools = BTreeMap::new();
@@ -172,7 +172,7 @@ impl ToolShim {
 }
 
 /// Returns both versions as they are compared: results without their errors, and the new version with the names and values
-/// of the old one. Tools that only the new version has stay as they are.
+/// of the old one. Tools that only the new version has are unchanged.
 fn through(
     old: &CompiledContract,
     new: &CompiledContract,
@@ -303,6 +303,6 @@ pub fn convert_arguments(up: &ShimConversion, arguments: Map<String, Value>) -> 
     up.up(&mut value);
     match value {
         Value::Object(arguments) => arguments,
-        _ => Map::new(), // an object stays one
+        _ => Map::new(), // an object remains one
     }
 }

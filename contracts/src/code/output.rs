@@ -9,7 +9,7 @@ use weir_schema::{keyword::SHARED, reference::redirect};
 
 use crate::compile::{ERROR_MEMBERS, error_members};
 
-/// Keywords that look at the properties beside them, so that all of those must stay beside them.
+/// Keywords that look at adjacent properties, so that all of these must remain next to them.
 const OF_PROPERTIES: [&str; 3] = [
     "additionalProperties",
     "patternProperties",

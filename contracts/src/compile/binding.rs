@@ -399,7 +399,7 @@ impl<'s> BindingTarget<'s> {
         })
     }
 
-    /// Checks that the source can be asked for one of several texts, where a choice stands for them.
+    /// Checks that the source can be asked for one of several texts, if a choice means several.
     fn check_several(
         &self,
         field: &FormField,
@@ -585,7 +585,7 @@ impl<'s> BindingTarget<'s> {
     }
 }
 
-/// Checks that choices stand for further texts only in a condition that can find several.
+/// Checks that choices have further texts only in a condition that can find several.
 fn check_spellings(
     field: &FormField,
     bound: Option<&FieldBinding<'_>>,

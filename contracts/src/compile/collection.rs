@@ -116,7 +116,7 @@ fn recorded(
     shape
 }
 
-/// Checks that rules for texts that are no values are given for sources of text alone.
+/// Checks that rules for texts that are not values are given only for sources of text.
 fn check_cell_rules(entry: &form::FormCollection, problems: &mut FileProblems) {
     if CollectionShape::takes_formats(&entry.adapter) {
         return;

@@ -158,7 +158,7 @@ fn leads_to_defs_alone(schema: &Map<String, Value>) -> bool {
     here && inside_too
 }
 
-/// Makes a schema a definition as a whole if it refers to its own root or to a place that is no definition.
+/// Makes a schema a definition as a whole if it refers to its own root or to a place that is not a definition.
 fn as_definition(mut schema: Map<String, Value>, field: &str) -> Map<String, Value> {
     let name = if field.is_empty() { "item" } else { field };
     let to = definition(name, "");

@@ -9,7 +9,7 @@ use crate::{
     shape::SummarySupport,
 };
 
-/// The arguments that every list has beside its filters.
+/// The arguments that every list has in addition to its filters.
 const INPUTS: [&str; 2] = ["limit", "cursor"];
 const ORDER_BY: &str = "order_by";
 const COLUMNS: &str = "columns";

@@ -112,8 +112,8 @@ pub(super) fn schema(
     Value::Object(schema)
 }
 
-/// Adds null as an alternative. A list of types would say the same, but costs the whole list of tools at some clients
-/// and models' interfaces.
+/// Adds null as an alternative. A list of types would mean the same, but some clients and models' interfaces then
+/// refuse the whole list of tools.
 fn or_null(schema: Map<String, Value>) -> Map<String, Value> {
     let null = Map::from_iter([("type".to_owned(), Value::from("null"))]);
     Map::from_iter([(
@@ -591,7 +591,7 @@ fn check_lengths(
     }
 }
 
-/// Refuses a pattern that our engine knows and those of clients do not.
+/// Refuses a pattern that our engine supports and those of clients do not.
 pub(super) fn check_dialect(place: &str, pattern: &str, problems: &mut FileProblems) {
     if !validate::is_pattern(pattern) {
         problems.add_hint(

@@ -1,4 +1,4 @@
-//! Compiles relations: which records of another collection a lookup can answer beside its own. The other record is read by
+//! Compiles relations: which records of another collection a lookup can answer along with its own. The other record is read by
 //! its key through the same adapter, after the first one.
 
 use std::collections::BTreeMap;
@@ -56,7 +56,7 @@ fn follow(
         problems.add_hint(format!("{}/collection", relation.place), message, hint);
         return None;
     };
-    // A collection that is refused has problems of its own.
+    // A refused collection has its own problems.
     let (own, other) = (
         collections.get(entry.name.as_str())?.as_ref()?,
         other.as_ref()?,
@@ -278,7 +278,8 @@ pub(super) fn add_input(include: &[RecordInclusion], input_schema: &mut Value) {
     properties.insert(INCLUDE.to_owned(), argument);
 }
 
-/// Adds the related records to the schema of an answer. `find` returns the fields of a collection and which of them leave.
+/// Adds the related records to the schema of an answer. `find` returns the fields of a collection and which of these may
+/// leave the source.
 pub(crate) fn add_outputs<'c>(
     include: &[RecordInclusion],
     find: impl Fn(&str) -> Option<(&'c [ShapeField], &'c [String])>,

@@ -118,7 +118,7 @@ fn add_skipped(members: &mut Map<String, Value>, misfits: MisfitPolicy) {
     }
 }
 
-/// Returns the result arm of an output schema alone, which successes are checked against.
+/// Returns only the result arm of an output schema, which successes are checked against.
 pub fn result_arm(output_schema: &Value) -> Value {
     let Value::Object(members) = output_schema else {
         return output_schema.clone();
@@ -139,7 +139,7 @@ pub fn result_arm(output_schema: &Value) -> Value {
     Value::Object(alone)
 }
 
-/// Returns the error arm alone, which errors are checked against. It is the same for all tools.
+/// Returns only the error arm, which errors are checked against. It is the same for all tools.
 pub fn error_arm() -> Value {
     let mut arm = Map::from_iter([("type".to_owned(), "object".into())]);
     if let Value::Object(members) = error_members() {

@@ -12,9 +12,9 @@ use crate::{
     shape::{ShapeField, ValueType},
 };
 
-/// The arguments that a summary has beside its filters.
+/// The arguments that a summary has in addition to its filters.
 pub(super) const INPUTS: [&str; 5] = ["group_by", "measures", "having", "order_by", "limit"];
-/// Groups of one answer at most, whatever a form says.
+/// The maximum number of groups in one answer, whatever a form sets.
 const GROUPS_MAX: u32 = 1_000;
 /// Columns that one question groups by at most.
 const GROUP_BY_MAX: usize = 3;
@@ -110,7 +110,7 @@ fn columns_that(
     }
 }
 
-/// Finds a column that an answer may tell of.
+/// Finds a column that an answer may contain.
 pub(super) fn published<'c>(
     column: &str,
     collection: &'c ContractCollection,
@@ -171,7 +171,7 @@ fn measure(
     }
 }
 
-/// Adds the arguments that a summary has beside its filters.
+/// Adds the arguments that a summary has in addition to its filters.
 pub(super) fn add_inputs(
     choices: &SummaryChoices,
     limit: u32,
@@ -224,7 +224,7 @@ pub(super) fn add_inputs(
     properties.insert("limit".into(), limit);
 }
 
-/// Checks the keys of a form that mean nothing to a count or a summary, and those that they alone have.
+/// Checks the keys of a form that mean nothing to a count or a summary, and those that only these have.
 pub(super) fn check_keys(form: &form::FormTool, verb: ToolVerb, problems: &mut FileProblems) {
     let is_summary = verb == ToolVerb::Summarize;
     let word = verb.word();

@@ -156,7 +156,7 @@ fn output_schema(
     schema
 }
 
-/// Compiles a form without a contract: it has the input side alone, and its effects are unknown.
+/// Compiles a form without a contract: it has only the input side, and its effects are unknown.
 fn bare(name: String, form: &form::FormTool, problems: &mut FileProblems) -> ContractTool {
     for field in &form.fields {
         let keys = [

@@ -15,7 +15,7 @@ pub enum ApprovalRule {
 }
 
 impl ApprovalRule {
-    /// Returns a description with what agents must know of approvals, since a model has to repeat its call.
+    /// Returns a description with what agents must know about approvals, since a model has to repeat its call.
     pub(crate) fn describe(rule: Option<Self>, own: String) -> String {
         match rule {
             None => own,

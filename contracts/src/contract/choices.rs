@@ -14,7 +14,7 @@ pub struct ListChoices {
     /// Every column that a record can have; empty where an agent cannot choose. A record has the key's among them always.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub columns: Vec<String>,
-    /// Whether an agent can ask how many records there are in all.
+    /// Whether an agent can ask how many records there are in total.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub with_total: bool,
 }

@@ -31,7 +31,7 @@ impl ArtifactFormat {
     pub const APPROVALS: Self = Self(10);
     /// The format with tools of a plugin or another server whose calls a person approves.
     pub const OFFER_APPROVALS: Self = Self(11);
-    /// The format with choices that stand for several texts of the source.
+    /// The format with choices that mean several texts of the source.
     pub const SPELLINGS: Self = Self(12);
     /// The last one that this program reads.
     pub const NEWEST: Self = Self::SPELLINGS;

@@ -1,4 +1,4 @@
-//! A related record that a lookup answers beside its own, where its caller asks for it.
+//! A related record that a lookup answers along with its own, if its caller asks for it.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,11 +1,11 @@
-//! Choices that stand for several texts of the source, such as `Paid` beside `paid`.
+//! Choices that mean several texts of the source, such as `Paid` as well as `paid`.
 
 use serde_json::Value;
 
 use super::BindingInput;
 
 impl BindingInput {
-    /// Replaces chosen values by all texts that they stand for.
+    /// Replaces chosen values by all texts that they mean.
     pub(super) fn spell_out(&self, value: &mut Value) {
         let chosen = match value {
             _ if self.spellings.is_empty() => return,

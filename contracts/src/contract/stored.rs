@@ -12,7 +12,7 @@ use super::{
 
 pub(crate) const NO_VERB: &str = "a bound tool has a verb and an output schema";
 
-/// A tool as it is stored. The members of its target stand beside its own, as in artifacts from before there was more
+/// A tool as it is stored. The members of its target are next to its own, as in artifacts from before there was more
 /// than one kind of target.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

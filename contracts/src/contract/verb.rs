@@ -43,7 +43,7 @@ impl ToolVerb {
         )
     }
 
-    /// Returns what the verb needs of a source beside reading.
+    /// Returns what the verb needs of a source in addition to reading.
     pub fn needed_summaries(self) -> SummarySupport {
         match self {
             Self::Count => SummarySupport::Count,

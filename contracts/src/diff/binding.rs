@@ -393,7 +393,7 @@ fn collections(
     recorded_shape(old, new, &mut changed);
 }
 
-/// Compares what a source says of itself, apart from what is compared by itself.
+/// Compares a source's description of itself, apart from what is compared separately.
 fn recorded_shape(
     old: &ContractCollection,
     new: &ContractCollection,

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{ChangeSeverity, ContractChange, ContractDiff};
 
-/// The changes of an upstream server that go live by themselves.
+/// The changes of an upstream server that go live automatically.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ForeignChanges {
@@ -19,7 +19,7 @@ pub enum ForeignChanges {
     Compatible,
 }
 
-/// Rules about what an operator says in the overlay or the configuration, or about what no client sees. Their class decides.
+/// Rules about what an operator sets in the overlay or the configuration, or about what no client sees. Their class decides.
 const OPERATORS: &[&str] = &[
     "definitions-changed",
     "rate-lowered",

@@ -76,7 +76,7 @@ pub(super) fn compare(old: &CompiledContract, new: &CompiledContract, report: &m
     kind("resources", live(old), live(new), report);
 }
 
-/// The lists of a document beside its tools, each with the member that clients know its items by.
+/// The lists of a document other than its tools, each with the member by which clients identify its items.
 pub(super) const DOCUMENT_LISTS: [(&str, &str); 3] = [
     ("prompts", "name"),
     ("resources", "uri"),
@@ -105,7 +105,7 @@ fn listed_entry(item: &Value, key: &str) -> Option<DiffEntry> {
     let mut rest = item.as_object()?.clone();
     let name = rest.remove(key)?.as_str()?.to_owned();
     let texts = ["name", "title", "description"].map(|text| rest.remove(text));
-    // It tells how long a resource is now.
+    // It is the current length of a resource.
     rest.remove("size");
     let arguments = rest.remove("arguments").unwrap_or_default();
     let arguments = arguments.as_array().into_iter().flatten();
@@ -127,7 +127,7 @@ fn listed_entry(item: &Value, key: &str) -> Option<DiffEntry> {
     })
 }
 
-/// Returns the resources that change by themselves, as one item.
+/// Returns the resources that change on their own, as one item.
 fn live_resources() -> DiffEntry {
     let key = "resources that come and go".to_owned();
     DiffEntry {
@@ -139,7 +139,7 @@ fn live_resources() -> DiffEntry {
 }
 
 struct DiffEntry {
-    /// The name or URI that clients know the item by.
+    /// The name or URI by which clients identify the item.
     key: String,
     texts: Value,
     rest: Value,

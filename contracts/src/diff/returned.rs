@@ -45,7 +45,7 @@ pub(super) fn compare(
     }
 }
 
-/// Returns the contract with these of its tools alone.
+/// Returns the contract with only these of its tools.
 fn only(contract: &CompiledContract, names: &HashSet<&str>) -> CompiledContract {
     let tools = contract
         .tools

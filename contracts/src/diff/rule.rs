@@ -10,7 +10,7 @@ struct ToolRow {
 
 macro_rules! tool_rules {
     ($($rule:ident $id:literal $class:ident $what:literal;)*) => {
-        /// A change beside the schemas.
+        /// A change outside the schemas.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub(super) enum ToolRule { $($rule),* }
 

@@ -35,7 +35,7 @@ pub(super) struct DiffTool<'d> {
     hints: [bool; 4],
     /// The title among its annotations.
     hint_title: Option<&'d Value>,
-    /// What a document lists of it beside that: see [`LISTED`].
+    /// Its other members that a document lists: see [`LISTED`].
     listed: Map<String, Value>,
     /// The parts that only a contract's tool has.
     further: Option<ContractParts<'d>>,
@@ -103,7 +103,7 @@ fn of_tool(tool: &ContractTool) -> DiffTool<'_> {
     }
 }
 
-/// Reads the tools of a document. The error says which one cannot be read and why.
+/// Reads the tools of a document. The error names the one that cannot be read and explains why.
 pub(super) fn of_document(document: &Value) -> Result<Vec<DiffTool<'_>>, String> {
     let Some(Value::Array(tools)) = document.get("tools") else {
         return Err("it has no list of tools".to_owned());
@@ -186,7 +186,7 @@ pub(super) fn compare(old: &[DiffTool<'_>], new: &[DiffTool<'_>], report: &mut D
                         (tool.name.into(), now.name.into()),
                         reason,
                     );
-                    // Under its new name it may be another tool in all else.
+                    // Under its new name everything else about it may be different.
                     one(tool, now, report);
                 }
                 None => {
@@ -350,7 +350,7 @@ fn compare_hints(old: &DiffTool<'_>, new: &DiffTool<'_>, report: &mut DiffReport
     }
 }
 
-/// Compares what a document has among its annotations beside the hints that clients read.
+/// Compares a document's annotations other than the hints that clients read.
 fn compare_hint_titles(old: &DiffTool<'_>, new: &DiffTool<'_>, report: &mut DiffReport) {
     if old.hint_title != new.hint_title {
         report.note(

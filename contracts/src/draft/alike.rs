@@ -1,4 +1,4 @@
-//! Values of a column that differ in case or blanks alone: one choice of a filter stands for all of them.
+//! Values of a column that differ only in case or blanks: one choice of a filter means all of them.
 
 use super::{ContractDrafter, DraftInput, can, yaml::scalar};
 use crate::{
@@ -32,8 +32,8 @@ pub(super) fn note_alike(input: &DraftInput<'_>, shape: &CollectionShape) -> Vec
 }
 
 impl ContractDrafter<'_> {
-    /// Writes the type of a filter by few values. Those that differ in case or blanks alone are one choice where the source can
-    /// be asked for several texts: a filter by one of them would miss the records with the others.
+    /// Writes the type of a filter by few values. Those that differ only in case or blanks become one choice if the source can
+    /// be asked for several texts: a filter by a single spelling would miss the records with the others.
     pub(super) fn type_of_filter(&self, field: &ShapeField) -> String {
         let choices = self.choices(field).unwrap_or_default();
         let merged = merge_alike(&choices);
@@ -75,8 +75,8 @@ fn alike_values(values: &[&str]) -> Vec<String> {
     alike.map(|at| name::quoted(values[at])).collect()
 }
 
-/// Puts values together that differ in case or blanks alone, in the order of the first of each. The one that stands for the
-/// others has no blanks around it and the fewest capital letters.
+/// Groups values that differ only in case or blanks, in the order of the first of each group. The one that represents the
+/// group has no blanks around it and the fewest capital letters.
 fn merge_alike<'v>(values: &[&'v str]) -> Vec<(&'v str, Vec<&'v str>)> {
     let mut alike: Vec<(String, Vec<&'v str>)> = Vec::new();
     for &value in values {

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::{ContractDrafter, help, is_writable, yaml::scalar};
 use crate::{form, shape::ShapeField};
 
-/// The argument that an update with nullable fields has of its own.
+/// The argument that an update with nullable fields adds.
 const CLEAR: &str = "clear";
 
 impl<'a> ContractDrafter<'a> {

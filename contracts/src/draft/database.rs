@@ -163,8 +163,8 @@ fn tool_names(tools: &str) -> Vec<String> {
     names.map(str::to_owned).collect()
 }
 
-/// Names the records of each table, no two alike. A table that is called as its records are, and needs no schema to be
-/// named, comes first to a name; another one takes more of its own name, and a number in the end.
+/// Names the records of each table, no two alike. A table that is named like its records, and can be named without a
+/// schema, gets a name first; others use more of their own name, and finally a number.
 fn nouns(titles: &[&str]) -> Vec<RecordNoun> {
     let own: Vec<RecordNoun> = titles
         .iter()

@@ -31,7 +31,7 @@ pub(super) fn settings(input: &DraftInput<'_>) -> String {
     text
 }
 
-/// Says that a query's own order is not that of the answers, if it has one.
+/// Notes that a query's own order is not that of the answers, if it has one.
 pub(super) fn note_order(input: &DraftInput<'_>) -> Option<String> {
     let query = input.settings.get("query").and_then(Value::as_str)?;
     let tokens = weir_statements::tokens(query, SqlSyntax::Sqlite).ok()?;

@@ -10,21 +10,21 @@ use crate::{
 
 /// The longest name of a column in a measure: `sum(…)` is a name of at most 200 characters.
 const MEASURED_MAX: usize = 195;
-/// A list with more filters than this is no help to an agent.
+/// A list with more filters than this does not help an agent.
 const FILTERS_MAX: usize = 20;
-/// Columns of a record where an agent asks for none. More of them are a burden to each answer.
+/// Columns of a record if an agent does not choose any. More would burden each answer.
 const COLUMNS_MAX: usize = 12;
-/// Columns that an agent may ask for beside those.
+/// Columns that an agent may ask for in addition to these.
 const FURTHER_MAX: usize = 100;
 /// Columns to order by, to group by and to compute of: each is two to five words in a schema.
 const ORDERS_MAX: usize = 8;
 const GROUPS_MAX: usize = 8;
 const NUMBERS_MAX: usize = 4;
-/// Arguments that a list or a summary has of its own.
+/// Arguments that a list or a summary always has.
 const OWN: [&str; 7] = [
     "limit", "cursor", "order_by", "columns", "group_by", "measures", "having",
 ];
-/// The last words of columns whose numbers are names: a sum of them means nothing.
+/// The last words of columns whose numbers are names: their sum means nothing.
 const NAMES: [&str; 14] = [
     "id", "no", "nr", "number", "code", "zip", "postcode", "phone", "year", "month", "day", "lat",
     "lon", "version",
@@ -152,7 +152,7 @@ impl<'a> ContractDrafter<'a> {
         (answered, further)
     }
 
-    /// Returns the columns whose order says something: numbers, times, and the key.
+    /// Returns the columns with a meaningful order: numbers, times, and the key.
     fn orders(&self) -> Vec<&'a ShapeField> {
         let says_something = |field: &&ShapeField| {
             let is_measured = matches!(
@@ -371,7 +371,7 @@ fn bound_number(
     );
 }
 
-/// Says how filters go together, and how texts are compared, once for all of them.
+/// States how filters are combined, and how texts are compared, once for all filters.
 fn rule_of(filters: &[String]) -> &'static str {
     let ignores_case = |line: &String| line.contains(", match: contains-ci");
     match filters.is_empty() {

@@ -38,7 +38,7 @@ pub(super) struct RelatedTable<'a> {
 }
 
 impl<'a> ContractDrafter<'a> {
-    /// Takes over the references of this table to tables of the same contract.
+    /// Adds the references of this table to tables of the same contract.
     pub(super) fn relate(&mut self, references: &[TableReference], tables: &[RelatedTable<'_>]) {
         if self.asked_key().is_none() {
             return;
@@ -135,7 +135,7 @@ impl<'a> ContractDrafter<'a> {
         format!("    include: [{}]\n", names.collect::<Vec<_>>().join(", "))
     }
 
-    /// Returns `true` for a column that alone names a record of another table.
+    /// Returns `true` for a column that on its own names a record of another table.
     pub(super) fn names_record(&self, column: &str) -> bool {
         let mut relations = self.relations.iter();
         relations.any(|relation| relation.columns == [column])

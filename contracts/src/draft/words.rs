@@ -24,12 +24,12 @@ pub(super) struct RecordNoun {
 
 impl RecordNoun {
     /// Reads `Order-Items 2026-02` as order item, order items. Digits, dates and words such as `export` are about the file
-    /// and not about its records. A name that is no English plural, or not clearly English, becomes `… records`.
+    /// and not about its records. A name that is not an English plural, or not clearly English, becomes `… records`.
     pub(super) fn from_name(name: &str) -> Self {
         let ascii = deunicode(name);
         let mut words: Vec<String> = name::words(&ascii);
         words.retain(|word| !is_of_the_file(word));
-        // Months are what a file is of, beside a year; alone `march` may be anything.
+        // Next to a year, months are the period of a file; on its own, `march` may be anything.
         if words.len() > 1 && ascii.bytes().any(|byte| byte.is_ascii_digit()) {
             let without: Vec<String> = words
                 .iter()
@@ -75,7 +75,7 @@ impl RecordNoun {
 
     /// Takes every word and number of a name, for a table that another one is too much like.
     pub(super) fn of_records(name: &str) -> Self {
-        // The end tells names apart that are long.
+        // Long names are distinguished by their end.
         let words = name::words(&deunicode(name)).join(" ");
         let long = words.chars().count().saturating_sub(TOOL_PART_LENGTH);
         let kept: String = words.chars().skip(long).collect();
@@ -130,7 +130,7 @@ const MONTHS: &[&str] = &[
     "nov",
     "dec",
 ];
-/// Nouns without a plural of their own.
+/// Nouns without a plural.
 const MASS: &[&str] = &[
     "weather",
     "data",
@@ -144,7 +144,7 @@ const MASS: &[&str] = &[
     "all",
     "misc",
 ];
-/// Words that change their number without being nouns: the singular of `their` is no name of a record.
+/// Words that change their number without being nouns: the singular of `their` is not a name for a record.
 const NO_NOUNS: &[&str] = &[
     "i",
     "we",
@@ -194,7 +194,7 @@ fn singular(last: &str) -> String {
     }
 }
 
-/// Returns `true` for `2026`, `20260131`, `q1`, `fy26`, `v2`, and for whatever is no word.
+/// Returns `true` for `2026`, `20260131`, `q1`, `fy26`, `v2`, and for anything that is not a word.
 fn is_of_the_file(word: &str) -> bool {
     let digits = word.trim_start_matches(|letter: char| letter.is_ascii_lowercase());
     let letters = &word[..word.len() - digits.len()];
@@ -258,7 +258,7 @@ pub(super) fn field(column: &str) -> String {
     }
 }
 
-/// Cuts a name to at most so many characters, with no gap at the end.
+/// Cuts a name to at most this many characters, with no gap at the end.
 pub(super) fn limited(name: &str, most: usize) -> String {
     let cut: String = name.chars().take(most).collect();
     cut.trim_end_matches(['_', '-', ' ']).to_owned()
@@ -272,7 +272,7 @@ pub(super) fn capital(words: &str) -> String {
     }
 }
 
-/// Says how values are written, by one that leaves no doubt: `dates such as 31/12/2026 (day, month, year)`.
+/// Describes how values are written, using an unambiguous one: `dates such as 31/12/2026 (day, month, year)`.
 pub(super) fn reading_words(reading: &ColumnReading) -> String {
     let format = &reading.format;
     let unit = |number: String| match &format.unit {

@@ -1,4 +1,4 @@
-//! Writes values as YAML on one line, since serde-saphyr knows no mixture of styles and comments.
+//! Writes values as YAML on one line, since serde-saphyr cannot mix styles and comments.
 
 use std::fmt::Write as _;
 

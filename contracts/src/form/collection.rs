@@ -1,4 +1,4 @@
-//! Reads what a contract says about one collection.
+//! Reads a contract's settings for one collection.
 
 use serde_json::Value;
 
@@ -23,12 +23,12 @@ pub struct FormCollection {
     pub hide: Vec<String>,
     pub key: Option<Vec<String>>,
     pub write: bool,
-    /// The contract's own words about columns, where it knows better than the source.
+    /// The contract's own definitions of columns, which override the source's.
     pub overrides: Vec<ColumnOverride>,
     pub timezone: Option<String>,
     /// The treatment of cells that do not fit the type of their column.
     pub misfits: MisfitPolicy,
-    /// The texts that stand for an empty cell.
+    /// The texts that mean an empty cell.
     pub null_words: Vec<String>,
     /// Records of other collections that records of this one name by their key.
     pub relations: Vec<FormRelation>,

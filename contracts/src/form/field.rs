@@ -70,13 +70,13 @@ pub enum FieldType {
         min_items: Option<u64>,
         max_items: Option<u64>,
     },
-    /// A schema, for what no other type can say. Its references lead to places in itself.
+    /// A schema, for what no other type can express. Its references lead to places in itself.
     Json {
         schema: Value,
     },
 }
 
-/// A value with a title for people who fill in the form; the schema has the value alone.
+/// A value with a title for people who fill in the form; the schema has only the value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldChoice {
     pub value: String,
@@ -88,7 +88,7 @@ pub struct FieldChoice {
 }
 
 impl FieldChoice {
-    /// Returns the texts of the source that it stands for, its value first.
+    /// Returns the texts of the source that it means, its value first.
     fn texts(&self) -> impl Iterator<Item = &String> {
         std::iter::once(&self.value).chain(&self.also)
     }
@@ -134,7 +134,7 @@ impl FieldType {
 }
 
 impl FieldType {
-    /// Returns the type alone, as a bound field names it: bounds and choices are for what an agent sends.
+    /// Returns only the type, as a bound field names it: bounds and choices are for what an agent sends.
     pub(crate) fn plain(word: &str) -> Self {
         match word {
             "text" | "multiline" => Self::TEXT,
@@ -181,7 +181,7 @@ impl FieldType {
         }
     }
 
-    /// Returns the place of the first choice that stands for further texts of the source.
+    /// Returns the place of the first choice that means further texts of the source.
     pub(crate) fn first_spelled(&self) -> Option<usize> {
         let mut choices = self.choices().iter();
         let spelled = choices.find(|choice| !choice.also.is_empty())?;
@@ -219,7 +219,7 @@ impl FieldType {
 }
 
 impl FormField {
-    /// Returns a field that says nothing but its type.
+    /// Returns a field that has only a type.
     pub(crate) fn of_kind(kind: FieldType) -> Self {
         Self {
             name: String::new(),
@@ -435,7 +435,7 @@ pub(super) fn type_word(table: &FormTable<'_>, problems: &mut FileProblems) -> O
     None
 }
 
-/// Returns the keys of all types that say what an agent may send.
+/// Returns the keys of all types that restrict what an agent may send.
 pub(super) fn keys_of_agents() -> impl Iterator<Item = &'static str> {
     const EVERY: [&str; 6] = [
         "required", "help", "title", "default", "examples", "nullable",

@@ -31,7 +31,7 @@ pub struct FormKey {
 /// The kind of value that a key has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyValue {
-    /// A text of so many characters at most.
+    /// A text of at most this many characters.
     Text { characters_max: usize },
     /// One of these words.
     Word(&'static [&'static str]),
@@ -78,7 +78,7 @@ pub enum FormPart {
     Field,
     /// A field of a record.
     Member,
-    /// The field that says what a list holds.
+    /// The field that defines what a list contains.
     Element,
     /// A choice of a dropdown.
     Choice,
@@ -529,7 +529,7 @@ const JSON_KEYS: &[FormKey] = &[key(
 )
 .required()];
 
-/// Returns the keys that fields of one type have beside the common ones.
+/// Returns the keys that fields of one type have in addition to the common ones.
 pub fn own_keys(kind: &str) -> &'static [FormKey] {
     match kind {
         "text" | "multiline" => TEXT_KEYS,

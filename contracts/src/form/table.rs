@@ -23,7 +23,7 @@ pub(crate) struct FileProblems {
 const PROBLEMS_MAX: usize = 1_000;
 
 impl FileProblems {
-    /// Adds a problem. It says what to write instead too, since a refusal alone leaves its reader to guess.
+    /// Adds a problem together with what to write instead, since a mere refusal leaves its reader to guess.
     pub(crate) fn add_hint(
         &mut self,
         place: impl Into<String>,
@@ -275,7 +275,7 @@ impl<'v> FormTable<'v> {
         }
     }
 
-    /// Reads a list of names: columns, keys, orders. Returns `None` if there is none, or if nothing in it could be read.
+    /// Reads a list of names: columns, keys, orders. Returns `None` if there is no list, or if nothing in it could be read.
     pub(crate) fn names(&self, key: &str, problems: &mut FileProblems) -> Option<Vec<String>> {
         const NAMES_MAX: usize = 1_000;
         let place = self.at(key);
@@ -320,10 +320,10 @@ impl<'v> FormTable<'v> {
     }
 }
 
-/// The hint where an object is wanted.
+/// The hint if an object is expected.
 const OBJECT_HINT: &str = "write `{ key: value }`, or a line with each key below";
 
-/// Returns the hint where a text is wanted instead of a value.
+/// Returns the hint if a text is expected instead of a value.
 fn text_hint(value: &Value) -> &'static str {
     match value {
         Value::Number(_) | Value::Bool(_) => "put it in quotes",

@@ -13,7 +13,7 @@ const DOCUMENT_HINT: &str = "give one document of JSON or YAML";
 const JSON_HINT: &str = "check commas, quotes and brackets there";
 const YAML_HINT: &str = "check indentation, quotes and brackets there; merge keys, tags and a second document are refused";
 
-/// A value with the faults in it, as far as it could be read; else the faults alone, of which there is at least one.
+/// A value with the faults in it, as far as it could be read; otherwise only the faults, of which there is at least one.
 type ReadText = Result<(Value, Vec<FileProblem>), Vec<FileProblem>>;
 
 /// Reads the text as JSON if it starts with `{` or `[`, else as YAML.

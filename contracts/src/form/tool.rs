@@ -32,7 +32,7 @@ pub struct FormTool {
     pub order_by: Option<Vec<String>>,
     /// Columns that an agent can choose for the records of a list.
     pub columns: Option<Vec<String>>,
-    /// Whether an agent can ask how many records a list has in all.
+    /// Whether an agent can ask how many records a list has in total.
     pub with_total: bool,
     /// Relations whose records an agent can ask a lookup for.
     pub include: Option<Vec<String>>,
@@ -51,7 +51,7 @@ pub struct FormTool {
     /// Whether a person approves each call before it runs.
     pub approval: Option<ApprovalRule>,
     pub(crate) place: String,
-    /// Whether everything could be read: if not, a missing part says nothing.
+    /// Whether everything could be read: if not, a missing part has no meaning.
     pub(crate) is_whole: bool,
 }
 
@@ -78,7 +78,7 @@ pub const VERBS: &[&str] = &[
 ];
 pub(super) const APPROVAL_RULES: &[&str] = &["required"];
 pub(super) const TEXT_MODES: &[&str] = &["sentence", "json", "both"];
-/// Rows of one page at most, whatever a contract says.
+/// The maximum number of rows on one page, whatever a contract sets.
 pub(super) const ROWS_MAX: u64 = 10_000;
 /// A call longer than this is a job, not a call.
 pub(super) const TIMEOUT_MAX_MS: u64 = 600_000;
@@ -251,7 +251,7 @@ pub(crate) fn approval(table: &FormTable<'_>, problems: &mut FileProblems) -> Op
     Some(ApprovalRule::Required)
 }
 
-/// Reads `limits: { rate, timeout_ms, … }`, with these members alone.
+/// Reads `limits: { rate, timeout_ms, … }`, with only these members.
 pub(crate) fn limits(
     table: &FormTable<'_>,
     known: &[&str],

@@ -1,4 +1,4 @@
-//! Checks what a contract alone shows: whether the questions that a tool offers can have a useful answer.
+//! Checks what only a contract shows: whether the questions that a tool offers can have a useful answer.
 
 use super::{GROUP_OF_ONE, LintFindings};
 use crate::{contract::CompiledContract, name};

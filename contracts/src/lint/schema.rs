@@ -78,7 +78,7 @@ fn check_dialect(schema: &Value, add: &mut Add<'_>) {
     }
 }
 
-/// Finds references that lead elsewhere. A member of `properties` may be called `$ref` and is no reference.
+/// Finds references that lead elsewhere. A member of `properties` may be called `$ref` without being a reference.
 fn check_references(schema: &Value, add: &mut Add<'_>) {
     each_reached(schema, &mut |schema| {
         let reference = [REF, DYNAMIC_REF]

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::name;
 
-/// A block of base64 this long is no identifier, digest or example.
+/// A block of base64 this long is not an identifier, digest or example.
 const BLOCK_CHARACTERS: usize = 80;
 
 /// Tags that pretend to come from the client, and the marks of chat templates.

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::name;
 
-/// Fewer say nothing that the name does not.
+/// Fewer add nothing to the name.
 pub(super) const WORDS_MIN: usize = 4;
 /// The length that some models' interfaces take.
 const CHARACTERS_MAX: usize = 1_024;
@@ -40,7 +40,7 @@ const VAGUE: &[&str] = &[
     "util",
 ];
 
-/// Words about how a tool is built. A tool that is about one of them has it in its name.
+/// Words about how a tool is built. A tool that is about such a thing has the word in its name.
 const IMPLEMENTATION: &[&str] = &[
     "api",
     "apis",
@@ -93,7 +93,7 @@ const READING: &[&str] = &[
     "count", "find", "get", "list", "lookup", "read", "search", "show",
 ];
 
-/// Beginnings of words that say that something comes back.
+/// Beginnings of words that mean that something is returned.
 const ANSWERS: &[&str] = &[
     "answer", "calculat", "check", "comput", "count", "describ", "display", "download", "estimat",
     "extract", "fetch", "find", "generat", "get", "give", "list", "look", "output", "produc",
@@ -101,7 +101,7 @@ const ANSWERS: &[&str] = &[
     "show", "summar", "tell", "translat", "view", "yield",
 ];
 
-/// Words that say nothing by themselves.
+/// Words without meaning on their own.
 const SMALL: &[&str] = &[
     "a", "an", "and", "by", "for", "from", "in", "of", "on", "the", "to", "with",
 ];
@@ -122,7 +122,7 @@ pub(super) fn words(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// Returns `true` if the text repeats the name and says nothing more.
+/// Returns `true` if the text only repeats the name.
 pub(super) fn repeats(text: &str, name: &str) -> bool {
     let telling = |words: Vec<String>| {
         let stem = |word: String| word.strip_suffix('s').map_or(word.clone(), str::to_owned);

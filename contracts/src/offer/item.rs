@@ -32,7 +32,7 @@ pub struct OfferEntry {
     /// Whether a tool may run as a task.
     #[serde(skip)]
     pub execution: Option<Box<RawValue>>,
-    /// The server gave it no name by which it could be asked for; `name` is one for readers alone.
+    /// The server gave it no name by which it could be requested; `name` is only for readers.
     #[serde(skip)]
     pub is_unnamed: bool,
 }

@@ -17,7 +17,7 @@ impl<'t> RawMembers<'t> {
     pub(super) fn read(text: &'t str) -> Result<Self, String> {
         let mut json = serde_json::Deserializer::from_str(text);
         let members = json.deserialize_any(RawMembersVisitor).map_err(|error| {
-            // A list's item has no lines of its own that a person could look up.
+            // An item of a list has no line numbers that a person could look up.
             let message = error.to_string();
             message
                 .split(" at line ")

@@ -15,7 +15,7 @@ impl ResultChecker {
         SchemaChecker::new(schema, ValidationAuthority::Own).map(Self)
     }
 
-    /// Compiles a schema for results of an upstream server, which judges formats by itself.
+    /// Compiles a schema for results of an upstream server, which judges formats itself.
     pub fn foreign(schema: &Value) -> Result<Self, String> {
         SchemaChecker::new(schema, ValidationAuthority::Foreign).map(Self)
     }

@@ -1,4 +1,4 @@
-//! The words of an index by their parts, for a question that has none of them as a whole.
+//! The words of an index by their parts, for a question without any of the words as a whole.
 //!
 //! Languages that join words (`Haftpflichtversicherung`), bend them (`новость`, `новости`) or put others in front (Hebrew's
 //! article) share parts where English shares words.
@@ -39,7 +39,7 @@ impl WordParts {
         Self { words, parts }
     }
 
-    /// Returns `true` for a word of letters that is long enough to have parts. Parts of numbers and ids say nothing.
+    /// Returns `true` for a word of letters that is long enough to have parts. Parts of numbers and ids mean nothing.
     pub(super) fn has_parts(word: &str) -> bool {
         (SHARED_LETTERS_MIN..=LETTERS_MAX).contains(&word.len())
             && word.bytes().all(|byte| byte.is_ascii_lowercase())

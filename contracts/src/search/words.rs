@@ -6,7 +6,7 @@ use bm25::Tokenizer;
 use deunicode::deunicode;
 use rust_stemmers::{Algorithm, Stemmer};
 
-/// Words that say nothing about a tool, or that begin every question.
+/// Words that do not describe a tool, or that begin every question.
 const EMPTY: &str = "a about all also am an and any are as at be been but by can could did do does each every for from get \
     give had has have he her his how i if in into is it its just let like make me my need of on one only or our out please \
     she should so some such than that the their them then there these they this those to up use used using want was we were \
@@ -50,7 +50,7 @@ impl WordStemmer {
         Some(words[words.len() - empty..].concat()).filter(|word| !word.is_empty())
     }
 
-    /// Returns `true` if a question has empty words alone.
+    /// Returns `true` if a question has only empty words.
     pub(super) fn has_only_empty_words(&self, question: &str) -> bool {
         let words = plain_words(question);
         question.is_ascii() && words.iter().all(|word| self.empty.contains(word.as_str()))
@@ -109,7 +109,7 @@ fn runs(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Returns each letter with the one after it, which is how texts without spaces are compared; a letter alone is a word.
+/// Returns each letter with the one after it, which is how texts without spaces are compared; a single letter is a word.
 fn pairs(run: &str) -> impl Iterator<Item = String> {
     let letters: Vec<char> = run.chars().collect();
     let size = letters.len().min(2);
@@ -124,7 +124,7 @@ fn with_humps(part: &str) -> impl Iterator<Item = &str> {
     humps.into_iter().chain(whole)
 }
 
-/// Returns the names such as `getUser` in a text, in small letters. `GitHub` is a word of its own, and none of them.
+/// Returns the names such as `getUser` in a text, in small letters. `GitHub` is a single word, and not such a name.
 pub(super) fn find_joined_names(text: &str) -> String {
     let parts = text.split(|char: char| !char.is_ascii_alphanumeric());
     let is_name = |part: &&str| {
@@ -151,7 +151,7 @@ fn humps(part: &str) -> Vec<&str> {
     words
 }
 
-/// Returns `true` if a word begins at a capital behind others. A small `s` alone makes a plural of them: `IDs`.
+/// Returns `true` if a word begins at a capital behind others. A single small `s` after them makes a plural: `IDs`.
 fn ends_acronym(bytes: &[u8], at: usize) -> bool {
     let is_small = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_lowercase);
     let is_plural = bytes.get(at + 1) == Some(&b's') && !is_small(at + 2);

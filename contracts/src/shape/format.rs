@@ -1,4 +1,4 @@
-//! Defines how a source that holds text writes numbers, dates and times, and what a contract may say about it.
+//! Defines how a source that holds text writes numbers, dates and times, and what a contract may set.
 
 use serde::{Deserialize, Serialize};
 
@@ -34,7 +34,7 @@ pub struct ColumnReading {
     pub kind: ValueType,
     #[serde(default)]
     pub format: ColumnFormat,
-    /// The texts among them that stand for an empty cell.
+    /// The texts among them that mean an empty cell.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub null_words: Vec<String>,
 }
@@ -55,7 +55,7 @@ const PATTERN_MAX: usize = 40;
 const UNIT_MAX: usize = 20;
 
 impl ColumnFormat {
-    /// Returns `true` if it says nothing, so that values have the form of the value table.
+    /// Returns `true` if it sets nothing, so that values have the form of the value table.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
@@ -73,7 +73,7 @@ impl ColumnFormat {
             .filter_map(|(key, value)| Some((key, value.as_deref()?)))
     }
 
-    /// Returns the unit alone, without the number and the blanks around it.
+    /// Returns only the unit, without the number and the blanks around it.
     pub(crate) fn bare_unit(&self) -> Option<String> {
         let (before, behind) = self.unit.as_deref()?.split_once('#')?;
         Some(
@@ -83,14 +83,14 @@ impl ColumnFormat {
         )
     }
 
-    /// Returns what a column with a unit holds, for people and agents, where its own name does not say the unit.
+    /// Returns what a column with a unit contains, for people and agents, if its own name does not include the unit.
     pub(crate) fn describe_unit(&self, column: &str) -> Option<String> {
         let unit = self.bare_unit()?;
         let has_unit = name::words(column).contains(&unit.to_lowercase()) || column.contains(&unit);
         (!has_unit).then(|| format!("{} in {unit}.", column.trim()))
     }
 
-    /// Returns the type that the keys stand for, if the contract names none.
+    /// Returns the type that the keys imply, if the contract names none.
     pub(crate) fn implied(&self) -> Option<ValueType> {
         match (&self.date, &self.datetime) {
             (Some(_), _) => Some(ValueType::Date),
@@ -154,7 +154,7 @@ fn example(key: &str) -> &'static str {
     }
 }
 
-/// Checks the pattern of a number with its unit: one `#`, and beside it nothing that could be a part of the number.
+/// Checks the pattern of a number with its unit: one `#`, and next to it nothing that could be a part of the number.
 fn check_unit(pattern: &str) -> Result<(), String> {
     if pattern.chars().count() > UNIT_MAX {
         return Err(format!("is longer than {UNIT_MAX} characters"));

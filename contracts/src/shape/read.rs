@@ -5,7 +5,7 @@ use serde::{Deserialize, Deserializer};
 use super::{CollectionShape, ShapeCapabilities, SummarySupport};
 use crate::json;
 
-/// Every comparison there is, in the order messages tell them.
+/// Every comparison there is, in the order in which messages list them.
 pub const COMPARISONS: &[&str] = &[
     "equals",
     "not-equals",

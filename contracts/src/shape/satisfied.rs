@@ -4,13 +4,13 @@ use super::{CollectionShape, ShapeField, ValueType};
 use crate::name;
 
 impl CollectionShape {
-    /// Checks that a live shape satisfies the recorded one (`self`): every recorded field is there with the same or a
-    /// narrower type, and what tools ask beside it can be asked as before. Further fields do not matter. The error has one reason for
-    /// each fault.
+    /// Checks that a live shape satisfies the recorded one (`self`): every recorded field is there with the same or a narrower
+    /// type, and everything else that tools ask for can be asked as before. Further fields do not matter. The error has one
+    /// reason for each fault.
     pub fn satisfied_by(&self, live: &CollectionShape) -> Result<(), Vec<String>> {
         let mut reasons = Vec::new();
         for field in &self.fields {
-            // The contract says whether a key can be null: records whose key is null are refused when they come.
+            // The contract decides whether a key can be null: records whose key is null are refused when they are read.
             let is_key = self.key.contains(&field.key);
             match live.field(&field.key) {
                 Some(found) => compare(field, found, is_key, &field.key, &mut reasons),

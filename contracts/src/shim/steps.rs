@@ -15,11 +15,11 @@ use crate::{diff::SchemaSide, name, validate};
 const ITEMS: &str = "*";
 const DEPTH_MAX: usize = 32;
 
-/// Keywords beside which neither a member can be given another name nor an item another value.
+/// Keywords next to which neither a member can be given another name nor an item another value.
 const UNSEEN: [&str; 9] = [
     "anyOf", "oneOf", "allOf", "not", "if", "then", "else", "enum", "const",
 ];
-/// The same of members alone, and of items.
+/// The same for members only, and for items only.
 const UNSEEN_MEMBERS: [&str; 6] = [
     "patternProperties",
     "propertyNames",
@@ -227,7 +227,7 @@ impl ShimNode {
         }
     }
 
-    /// `apart` says that the value is an item, and that items have to differ from each other.
+    /// `apart` means that the value is an item, and that items have to differ from each other.
     fn schema(&self, schema: &mut Value, side: SchemaSide, apart: bool) -> Result<(), String> {
         if self.is_empty() {
             return Ok(());
@@ -270,7 +270,7 @@ impl ShimNode {
             _ => return Err("no values are listed at its place".to_owned()),
         };
         let is_of_all = |key: &str| OF_ALL_VALUES.contains(&key) || key.starts_with("x-");
-        // The other keywords are about the new values, and say nothing of the old ones.
+        // The other keywords apply to the new values, and not to the old ones.
         if !rules.keys().all(|key| is_of_all(key)) {
             let is_valid = value_checker(&Value::Object(rules.clone()))?;
             listed.retain(is_valid);
@@ -280,7 +280,7 @@ impl ShimNode {
         for value in listed {
             let text = value.as_str().unwrap_or_default();
             let from = self.old_values.get(text).filter(|_| value.is_string());
-            // A value that is no other one's new name is itself in both versions.
+            // A value that is not the new name of another one is itself in both versions.
             let is_kept = match side {
                 SchemaSide::Input if !value.is_string() => true,
                 // Two items that differ would become the same.
@@ -377,8 +377,8 @@ impl ShimNode {
     }
 
     /// Keeps `minProperties` if the steps leave a value at least as many members as it had, and removes it if the members that
-    /// are always there are enough. `required` is the number of those beside the ones that are put in, and `drops` says whether
-    /// a step may take a member away.
+    /// are always there are enough. `required` is the number of those without the added ones, and `drops` is whether a step may
+    /// remove a member.
     fn least_members(
         &self,
         rules: &mut Map<String, Value>,

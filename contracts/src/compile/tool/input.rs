@@ -1,4 +1,4 @@
-//! The arguments of a tool: their schema, and where each of them goes.
+//! The arguments of a tool: their schema, and where each one goes.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use crate::{
     form,
 };
 
-/// The argument that an update with fields to empty has of its own.
+/// The argument that an update adds if it has fields to empty.
 const CLEAR: &str = "clear";
 
 pub(super) fn input_schema(
@@ -179,7 +179,7 @@ pub(super) fn inputs(
     pairs.filter_map(input).chain(clear).collect()
 }
 
-/// Returns the condition that the source is asked for: a choice that stands for several texts is equal to one of them.
+/// Returns the condition that the source is asked for: a choice that means several texts matches any of these.
 fn one_of(to: FieldDestination) -> FieldDestination {
     match to {
         FieldDestination::Condition { column, .. } => FieldDestination::Condition {

@@ -84,7 +84,7 @@ pub(super) fn compare_outputs(old: &DiffTool<'_>, new: &DiffTool<'_>, report: &m
     }
 }
 
-/// Returns the result arm of one of our output schemas; a schema from elsewhere stays as it is.
+/// Returns the result arm of one of our output schemas; a schema from elsewhere is returned unchanged.
 fn result(schema: &Value) -> Value {
     let arms = schema
         .get("anyOf")
