@@ -147,7 +147,7 @@ rules! {
         "two tools with the same description: a model can only guess"
         "say in each what the other does not do"
     DESCRIPTION_OPENING "description-opening" Info
-        "descriptions that begin with 'This tool' or the like"
+        "descriptions that begin with 'This tool' or similar words"
         "begin with what it does: Returns, Lists, Creates"
     DESCRIPTION_RESULT "description-result" Info
         "reading tools that do not say what comes back"
@@ -168,7 +168,7 @@ rules! {
         "allowed values listed in the description of a parameter that has no enum"
         "make it an enum (type: dropdown), which is checked"
     GROUP_OF_ONE "group-of-one" Warning
-        "summaries by the key of a collection: each group is one record (seen in a contract alone)"
+        "summaries by the key of a collection: each group is one record (seen only in a contract)"
         "drop it from `group_by`: a list answers each record"
 }
 

@@ -269,7 +269,7 @@ fn seen(now: &ContractTool, old_name: &str, shim: &ToolShim) -> Result<ContractT
         }
         let mut schema = normal::normal(&schema)?;
         if normal::has_reference(&schema) {
-            return Err("a reference that cannot be followed is in the way".to_owned());
+            return Err("a reference cannot be followed".to_owned());
         }
         conversion.old_schema(&mut schema)?;
         Ok(schema)

@@ -411,7 +411,7 @@ impl UpstreamCompiler<'_> {
                 uri::publish_page(self.contract, meta);
             } else if uri::remove_page(meta) {
                 report.tell(
-                    "it names a page of its own, and the server says that it has no resources: the link is removed",
+                    "it names its own page, but the server declares no resources: the link is removed",
                 );
             }
             if meta.is_empty() {

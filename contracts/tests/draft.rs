@@ -247,7 +247,7 @@ fn choices_that_differ_in_case_or_blanks_alone_are_one() {
             &["PAID", "Paid", "open", "paid "][..],
             "type: dropdown, choices: [{ value: Paid, also: [PAID, \"paid \"] }, open] }",
             Some(
-                "The column 'status' has values that differ only in case or blanks, and a filter by one of them finds all: 'PAID', 'Paid', 'paid '.",
+                "The column 'status' has values that differ only in case or blanks, and a filter by one of these finds all: 'PAID', 'Paid', 'paid '.",
             ),
         ),
         (
@@ -255,7 +255,7 @@ fn choices_that_differ_in_case_or_blanks_alone_are_one() {
             &["Paid", "open", "paid "][..],
             "type: dropdown, choices: [Paid, open, \"paid \"] }",
             Some(
-                "The column 'status' has values that differ only in case or blanks, and each is a choice of its own: 'Paid', 'paid '.",
+                "The column 'status' has values that differ only in case or blanks, and each is a separate choice: 'Paid', 'paid '.",
             ),
         ),
         (

@@ -381,7 +381,7 @@ fn an_item_is_published_as_the_server_stated_it() {
         messages(&compiled.notes),
         [
             "up at /items/0/meta/annotations/idempotentHint: the tool 'add': `idempotentHint` is neither true nor false, and counts as absent",
-            "up at /items/0: the tool 'add': it names a page of its own, and the server says that it has no resources: the link is removed",
+            "up at /items/0: the tool 'add': it names its own page, but the server declares no resources: the link is removed",
         ]
     );
     let artifact = contract.to_artifact();

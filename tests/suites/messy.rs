@@ -62,7 +62,7 @@ async fn the_export_of_a_shop() {
         &screen,
         &[
             "orders: 5 columns, key 'Order No'",
-            "The column 'Status' has values that differ only in case or blanks, and a filter by one of them finds all: 'Paid', 'paid'.",
+            "The column 'Status' has values that differ only in case or blanks, and a filter by one of these finds all: 'Paid', 'paid'.",
             "The column \"Total\" is read as numbers with their unit, `# €`.",
             "The column \"Discount\" is read as numbers with their unit, `# %`.",
             "The last row looks like a total (\"TOTAL\"). It is a record like the others.",
@@ -252,7 +252,7 @@ fn workbooks_that_no_program_saves() {
         (
             "data/stock.xlsx",
             twice.as_slice(),
-            "several sheets of the name \"S\"",
+            "several sheets named \"S\"",
         ),
     ] {
         let house = House::new().file(file, bytes);

@@ -238,7 +238,7 @@ impl<'s> SchemaComparison<'s> {
             .find(|key| old.get(**key).is_some() || new.get(**key).is_some())
             && canonical(old) != canonical(new)
         {
-            let reason = format!("no rule says what {key} makes of a change beside it");
+            let reason = format!("no rule covers how {key} affects a change next to it");
             return self.find_at(SchemaRule::UndecidedKeyword, (old, new), key, reason);
         }
         let Some(both) = self.types(old, new) else {
@@ -293,7 +293,7 @@ impl<'s> SchemaComparison<'s> {
 
     fn undecided(&mut self, key: &str, old: &'s Value, new: &'s Value) {
         if !normal::same_rules(key, old, new) {
-            let reason = format!("no rule says what a change of {key} does");
+            let reason = format!("no rule covers a change of {key}");
             self.find_at(SchemaRule::UndecidedKeyword, (old, new), key, reason);
         } else if old.get(key) != new.get(key) {
             self.find_at(

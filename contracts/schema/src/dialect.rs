@@ -111,7 +111,7 @@ pub fn translate(schema: &Value) -> Result<Value, String> {
         && translator.has_unevaluated_items
     {
         return Err(
-            "`contains` beside `unevaluatedItems` means something else in 2019-09 than in 2020-12"
+            "`contains` next to `unevaluatedItems` means something else in 2019-09 than in 2020-12"
                 .to_owned(),
         );
     }

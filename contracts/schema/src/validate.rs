@@ -122,7 +122,7 @@ pub const REASONS: &[(&str, &str)] = &[
     ),
     (
         "wrong_type",
-        "the value has another type than `constraint` says",
+        "the type of the value differs from `constraint`",
     ),
     (
         "not_in_enum",

@@ -291,7 +291,7 @@ impl<'s> BindingTarget<'s> {
             }
             _ if column.read_only => {
                 let message = format!(
-                    "column '{wanted}' is set by the source alone, and no {} can write it",
+                    "column '{wanted}' is set only by the source, and no {} can write it",
                     self.verb.word()
                 );
                 problems.add_hint(field.place.clone(), message, "drop the field");
@@ -579,7 +579,7 @@ impl<'s> BindingTarget<'s> {
             problems.add_hint(
                 place,
                 "the update has nothing to change",
-                "add a field beside the key",
+                "add a field other than the key",
             );
         }
     }

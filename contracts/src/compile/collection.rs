@@ -70,7 +70,7 @@ fn recorded(
             .iter()
             .any(|other| other.column == change.column)
         {
-            let hint = "say all about the column in one entry";
+            let hint = "put everything about the column in one entry";
             problems.add_hint(place, "the column is there twice", hint);
         }
     }

@@ -120,7 +120,7 @@ impl<'s> BindingTarget<'s> {
             problems.add_hint(
                 field.place.clone(),
                 message,
-                "drop the tool, or give it a collection that has such records alone",
+                "drop the tool, or give it a collection that has only such records",
             );
             return None;
         }

@@ -91,7 +91,7 @@ fn check_source(
     }
     let capabilities = &other.shape.capabilities;
     if other.shape.key.is_empty() {
-        let hint = "say `key:` there, where a column tells its records apart";
+        let hint = "say `key:` there, if a column distinguishes its records";
         problems.add_hint(place(), format!("collection {named} has no key"), hint);
     }
     let asks = |key: &String| {
@@ -114,7 +114,7 @@ fn check_source(
                 "collection {named} needs the parameter {}",
                 name::quoted(&param.name)
             ),
-            "relate a collection without parameters: a related record is read by its key alone",
+            "relate a collection without parameters: a related record is read only by its key",
         );
     }
 }
@@ -212,7 +212,7 @@ pub(super) fn chosen(
         }
         if let Some(bound) = bound_tool(source, &inclusion.collection) {
             let message = format!(
-                "{} reaches '{}' with bound fields, and a related record is read by its key alone",
+                "{} reaches '{}' with bound fields, and a related record is read only by its key",
                 name::quoted(&bound.tool),
                 inclusion.collection
             );

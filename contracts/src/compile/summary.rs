@@ -80,7 +80,7 @@ pub(super) fn choices(
     if measures.is_empty() {
         let message = "a summary needs a measure";
         let place = format!("{}/measures", form.place);
-        problems.add_hint(place, message, "leave it out for `count` alone");
+        problems.add_hint(place, message, "leave it out to use only `count`");
     }
     let names = choices.groups.iter().map(|group| &group.name);
     let names: Vec<&String> = names

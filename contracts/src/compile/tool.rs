@@ -380,7 +380,7 @@ fn check_verb_rules(form: &form::FormTool, problems: &mut FileProblems) {
         problems.add_hint(
             format!("{}/resource", form.place),
             message,
-            "drop it, or publish a lookup by the key beside",
+            "drop it, or publish a lookup by the key as well",
         );
     }
     if matches!(verb, ToolVerb::Update | ToolVerb::Delete) {
@@ -426,7 +426,7 @@ fn columns(
         problems.add_hint(
             format!("{}/returns", form.place),
             "returns no column",
-            "leave it out for all of them",
+            "leave it out for all columns",
         );
     }
     for (index, column) in returns

@@ -360,7 +360,7 @@ fn collections(
         "shape/key",
         json!(old.shape.key),
         json!(new.shape.key),
-        "other columns tell records apart",
+        "other columns identify records",
     );
     let zone = |shape: &CollectionShape| json!(shape.timezone.as_deref().unwrap_or("UTC"));
     changed(
@@ -382,7 +382,7 @@ fn collections(
         "shape/misfits",
         cells(&old.shape),
         cells(&new.shape),
-        "cells that are no values of their column are read otherwise",
+        "cells that are not values of their column are read differently",
     );
     let (rule, what) = match new.write {
         true => (ToolRule::WriteAllowed, "it may be written"),

@@ -19,8 +19,8 @@ macro_rules! tool_rules {
 }
 
 tool_rules! {
-    OutputSchemaAdded "output-schema-added" Compatible "the tool says what it answers";
-    OutputSchemaRemoved "output-schema-removed" Breaking "the tool no longer says what it answers";
+    OutputSchemaAdded "output-schema-added" Compatible "the tool now describes what it answers";
+    OutputSchemaRemoved "output-schema-removed" Breaking "the tool no longer describes what it answers";
     ToolAdded "tool-added" Compatible "a tool was added";
     ToolRemoved "tool-removed" Breaking "a tool was removed";
     ToolRenamed "tool-renamed" Breaking "a tool was removed and one like it was added";
@@ -31,9 +31,9 @@ tool_rules! {
     AnnotationSafer "annotation-safer" Compatible "the reverse";
     OpenWorldChanged "open-world-changed" Review "openWorldHint";
     AnnotationStated "annotation-stated" Cosmetic "a hint is stated that would be assumed anyway, or is no longer stated";
-    AnnotationOther "annotation-other-changed" Cosmetic "a member of annotations beside the four hints, such as title";
+    AnnotationOther "annotation-other-changed" Cosmetic "a member of annotations other than the four hints, such as title";
     IconsChanged "tool-icons-changed" Cosmetic "icons of a tool";
-    MetaChanged "tool-meta-changed" Review "`_meta` of a tool: what a client shows beside it";
+    MetaChanged "tool-meta-changed" Review "`_meta` of a tool: what a client shows along with it";
     ExecutionChanged "tool-execution-changed" Review "whether a tool may or must be run as a task";
     BindingAdded "binding-added" Review "a bare form is now bound to a collection";
     TargetChanged "target-changed" Review "something else answers its calls: another tool of an offer, or an offer where a collection was";
@@ -44,7 +44,7 @@ tool_rules! {
     ColumnChanged "binding-column-changed" Review "an argument goes to another column";
     MatchChanged "binding-match-changed" Review "an argument is compared in another way";
     ParamChanged "binding-param-changed" Review "an argument goes to another parameter";
-    DestinationChanged "binding-destination-changed" Review "an argument is now a condition, a value or a parameter, and was another of these before";
+    DestinationChanged "binding-destination-changed" Review "an argument is now a condition, a value or a parameter, and was a different one of these before";
     BoundFieldAdded "bound-field-added" Review "a further field is bound to the caller or a constant: fewer rows are reached, or other values written";
     BoundFieldChanged "bound-field-changed" Breaking "a field bound to the caller or a constant takes its value from elsewhere or goes elsewhere: other rows are reached";
     BoundFieldRemoved "bound-field-removed" Breaking "a field is no longer bound to the caller or a constant: more rows are reached";
@@ -61,9 +61,9 @@ tool_rules! {
     AdapterChanged "adapter-changed" Review "another adapter";
     SettingsChanged "settings-changed" Review "connection, table, path, query text or another setting";
     StatementChanged "statement-changed" Breaking "the text of a statement that writes, or how many rows it may change: other data is written";
-    KeyChanged "key-changed" Review "which columns tell records apart";
+    KeyChanged "key-changed" Review "which columns identify records";
     TimezoneChanged "timezone-changed" Review "the zone that zoneless times are read in";
-    MisfitsChanged "misfits-changed" Review "what becomes of cells that are not values of their column, or which texts stand for an empty one";
+    MisfitsChanged "misfits-changed" Review "what becomes of cells that are not values of their column, or which texts mean an empty one";
     WriteAllowed "write-allowed" Review "a collection may be written";
     WriteForbidden "write-forbidden" Compatible "a collection may no longer be written";
     AuditLoosened "audit-loosened" Review "further arguments are kept in clear by the audit";
@@ -81,7 +81,7 @@ tool_rules! {
     PromptArgumentRequired "prompt-argument-required" Breaking "an argument of a prompt is now required";
     PromptArgumentRemoved "prompt-argument-removed" Breaking "an argument of a prompt was removed";
     ContractRenamed "contract-renamed" Breaking "the contract's name, which is also its endpoint";
-    DefinitionsChanged "definitions-changed" Cosmetic "what the maker of the tools says about them, in words or members that no client sees";
+    DefinitionsChanged "definitions-changed" Cosmetic "the description of the tools by their maker, in words or members that no client sees";
     ContractTextChanged "contract-text-changed" Cosmetic "title, description or instructions of the contract";
 }
 

@@ -19,8 +19,8 @@ pub(super) fn note_alike(input: &DraftInput<'_>, shape: &CollectionShape) -> Vec
             return None;
         }
         let way = match can(shape, field, "one-of") {
-            true => "a filter by one of them finds all",
-            false => "each is a choice of its own",
+            true => "a filter by one of these finds all",
+            false => "each is a separate choice",
         };
         Some(format!(
             "The column {} has values that differ only in case or blanks, and {way}: {}.",

@@ -130,7 +130,7 @@ pub const CONTRACT: &[FormKey] = &[
     key(
         "instructions",
         TEXT,
-        "What a client tells its model about all the tools.",
+        "What a client passes to its model about all the tools.",
     ),
     key("prefix", NAME, "Goes in front of the name of each tool."),
     key(
@@ -177,7 +177,7 @@ pub const COLLECTION: &[FormKey] = &[
     key(
         "shape",
         KeyValue::PartMap(FormPart::Column),
-        "What the contract knows better than the source, by column.",
+        "What the contract overrides of the source's definitions, by column.",
     ),
     key(
         "timezone",
@@ -192,7 +192,7 @@ pub const COLLECTION: &[FormKey] = &[
     key(
         "null_words",
         KeyValue::Names,
-        "Texts of a sheet that stand for an empty cell.",
+        "Texts of a sheet that mean an empty cell.",
     ),
     key(
         "relations",
@@ -294,7 +294,7 @@ pub const TOOL: &[FormKey] = &[
     key(
         "with_total",
         KeyValue::Flag,
-        "Whether an agent can ask how many records a list has in all.",
+        "Whether an agent can ask how many records a list has in total.",
     ),
     key(
         "returns",

@@ -157,7 +157,7 @@ fn choose_content(body: &Value) -> Result<(&str, &Value), String> {
     let content = body
         .get("content")
         .and_then(Value::as_object)
-        .ok_or("the body says nothing of its content")?;
+        .ok_or("the body does not describe its content")?;
     let media = |wanted: &dyn Fn(&str) -> bool| content.iter().find(|(media, _)| wanted(media));
     let is_patch = |media: &str| plain_media(media) == JSON_PATCH;
     let found = media(&|media| plain_media(media) == "application/json")

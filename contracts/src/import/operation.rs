@@ -345,7 +345,7 @@ impl<'d> OperationSource<'d> {
             Some(own) if Some(&own) != address(self.document.get("servers")).as_ref() => {
                 let shown = sentence(&own, 100);
                 let why = format!(
-                    "it is at a server of its own, {shown}, and a contract has one connection here"
+                    "it is at a different server, {shown}, and a contract has one connection here"
                 );
                 Err(("server", format!("{}/servers", self.place), why))
             }

@@ -241,7 +241,7 @@ fn check_parameter(field: &str, own_name: &str, schema: &Value, add: &mut Add<'_
         add(
             field,
             PARAMETER_REPEATS,
-            "the description only says the name again".to_owned(),
+            "the description only repeats the name".to_owned(),
         );
     }
     let is_open = ["enum", "const", "pattern", "format", "oneOf", "anyOf", REF]

@@ -172,7 +172,7 @@ fn check_description(tool: &LintedTool<'_>, findings: &mut LintFindings) {
         0 => (DESCRIPTION_MISSING, "there is no description".to_owned()),
         _ if repeats(tool.description, tool.name) => (
             DESCRIPTION_REPEATS,
-            "the description only says the name again".to_owned(),
+            "the description only repeats the name".to_owned(),
         ),
         // Some scripts write no spaces.
         count if count < WORDS_MIN && spaced => (

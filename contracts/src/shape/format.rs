@@ -165,7 +165,7 @@ fn check_unit(pattern: &str) -> Result<(), String> {
     };
     let (unit_before, unit_behind) = (before.trim_end(), behind.trim_start());
     if unit_before.is_empty() && unit_behind.is_empty() {
-        return Err("has no unit beside the #".to_owned());
+        return Err("has no unit next to the #".to_owned());
     }
     if unit_before.starts_with(char::is_whitespace)
         || unit_behind.ends_with(char::is_whitespace)
@@ -180,7 +180,7 @@ fn check_unit(pattern: &str) -> Result<(), String> {
     match unit_before.ends_with(['+', '-', '\'', '’'])
         || unit_behind.starts_with(['+', '-', '\'', '’', '.', ','])
     {
-        true => Err("has beside the number what could be a part of it".to_owned()),
+        true => Err("has next to the number what could be a part of it".to_owned()),
         false => Ok(()),
     }
 }
@@ -194,7 +194,9 @@ fn check_pattern(pattern: &str, with_time: bool) -> Result<(), String> {
     let mut rest = pattern.chars();
     while let Some(next) = rest.next() {
         if next.is_ascii_digit() || name::is_invisible(next) {
-            return Err("may hold no digits and nothing invisible beside its parts".to_owned());
+            return Err(
+                "may not contain digits, or anything invisible next to its parts".to_owned(),
+            );
         }
         if next != '%' {
             continue;

@@ -18,8 +18,9 @@ impl CollectionShape {
             }
         }
         if self.capabilities.guarded_write && !live.capabilities.guarded_write {
-            reasons
-                .push("updates and deletes no longer accept conditions beside the key".to_owned());
+            reasons.push(
+                "updates and deletes no longer accept conditions in addition to the key".to_owned(),
+            );
         }
         if self.capabilities.summaries > live.capabilities.summaries {
             reasons.push("records can no longer be counted or summarized".to_owned());

@@ -240,7 +240,7 @@ impl ShimNode {
         }
         if let Some(node) = self.items.as_deref().filter(|node| !node.is_empty()) {
             if let Some(key) = unseen(rules, &UNSEEN_ITEMS) {
-                return Err(format!("no rule says what {key} makes of other items"));
+                return Err(format!("no rule covers how {key} affects other items"));
             }
             let unique = apart || rules.get("uniqueItems") == Some(&Value::Bool(true));
             if unique && (node.changes_names() || !node.members.is_empty()) {
@@ -303,7 +303,7 @@ impl ShimNode {
 
     fn properties(&self, rules: &mut Map<String, Value>, side: SchemaSide) -> Result<(), String> {
         if let Some(key) = unseen(rules, &UNSEEN_MEMBERS) {
-            return Err(format!("no rule says what {key} makes of a new name"));
+            return Err(format!("no rule covers how {key} affects a new name"));
         }
         let properties = rules
             .get("properties")
@@ -399,7 +399,7 @@ impl ShimNode {
         }
         match drops {
             true => Err(format!(
-                "no rule says what {LEAST_MEMBERS} makes of a new name"
+                "no rule covers how {LEAST_MEMBERS} affects a new name"
             )),
             false => Ok(()),
         }

@@ -14,7 +14,7 @@ const MENDED: &str =
 
 /// The note about a schema with bounds of OpenAPI 3.0.
 const EXCLUSIVE: &str =
-    "bounds that are exclusive by `true` or `false` beside them are written as numbers";
+    "bounds that `true` or `false` next to them makes exclusive are written as numbers";
 
 /// The parts of a document about its server and its items. Wrong types count as absent, as they do where the document
 /// is composed.

@@ -111,7 +111,7 @@ pub(super) fn output(
         return Ok(Some(schema));
     }
     if !rewrite::has_few_alternatives(&schema) || !rewrite::is_object(&schema, &schema, 0) {
-        report.tell("results that are no objects are not described in lists, where clients refuse that; they are checked against their schema");
+        report.tell("results that are not objects are not described in lists, since clients refuse that; they are checked against their schema");
         target.output = Some(schema.into());
         return Ok(None);
     }

@@ -172,7 +172,7 @@ impl ToolLowering<'_> {
             self.told_apart(&mut members, at);
         }
         if self.takes.only_types && types::separate_union(&mut members) {
-            self.lose(UNION, at, "the choices beside its members are left out");
+            self.lose(UNION, at, "the choices next to its members are left out");
         }
         if self.takes.only_types || self.takes.strict {
             types::add_required_properties(&mut members);
@@ -546,7 +546,7 @@ impl ToolLowering<'_> {
             let all = members.len();
             members.retain(|key, _| key == REF || key == DEFS || key == "description");
             if members.len() < all {
-                self.lose(REFERENCE, at, "the rules beside it are left out");
+                self.lose(REFERENCE, at, "the rules next to it are left out");
             }
         }
         let is_object = members

@@ -43,7 +43,7 @@ pub const RULES: [ClientRule; 16] = [
     ClientRule {
         name: REFERENCE,
         clients: &[Anthropic, OpenaiStrict, Gemini],
-        does: "`$ref` is replaced by what it names; one within itself ends as an object of anything, and stays for openai-strict",
+        does: "`$ref` is replaced by what it names; a recursive one ends as an unconstrained object, and is kept for openai-strict",
         source: "https://platform.claude.com/docs/en/managed-agents/self-hosted-sandboxes (Anthropic); \
                  https://github.com/google-gemini/gemini-cli/pull/9574 (Gemini); openai/openai-agents-python \
                  src/agents/strict_schema.py (OpenAI: a tool of an MCP server with one is not strict there)",
@@ -69,7 +69,7 @@ pub const RULES: [ClientRule; 16] = [
     ClientRule {
         name: ITEMS,
         clients: &[Openai, OpenaiStrict, Gemini, Cursor, Vscode],
-        does: "an array without `items` gets `items: {}`; one of certain places gets what fits all of them",
+        does: "an array without `items` gets `items: {}`; a tuple gets what fits all of its places",
         source: "https://github.com/microsoft/vscode/issues/246119",
     },
     ClientRule {
@@ -94,7 +94,7 @@ pub const RULES: [ClientRule; 16] = [
     ClientRule {
         name: NULL,
         clients: &[Gemini],
-        does: "null beside another type is left out",
+        does: "null next to another type is left out",
         source: "https://github.com/anomalyco/opencode/pull/14234",
     },
     ClientRule {
@@ -106,7 +106,7 @@ pub const RULES: [ClientRule; 16] = [
     ClientRule {
         name: UNION,
         clients: &[OpenaiStrict, Gemini],
-        does: "`oneOf` becomes `anyOf`; `allOf` is merged into its schema; for gemini nothing is beside `anyOf`",
+        does: "`oneOf` becomes `anyOf`; `allOf` is merged into its schema; for gemini nothing is next to `anyOf`",
         source: "openai/openai-agents-python src/agents/strict_schema.py; https://github.com/ayunis-core/ayunis-core/pull/976; \
                  https://github.com/patlux/pi-commandcode-provider/pull/103 (Gemini)",
     },

@@ -44,7 +44,7 @@ impl<'s> SchemaComparison<'s> {
         if has_patterns && (!same_names || canonical(was.further) != canonical(is.further)) {
             // A name that a pattern matches does not count as an additional one.
             let reason =
-                "no rule says what patternProperties make of a change of the names beside them"
+                "no rule covers how patternProperties affect a change of the names next to them"
                     .to_owned();
             return self.find_at(
                 SchemaRule::UndecidedKeyword,

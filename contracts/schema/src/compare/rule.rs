@@ -114,7 +114,7 @@ schema_rules! {
     ObjectOpened "object-opened" Compatible Breaking "further properties are allowed";
     ArmAdded "union-arm-added" Compatible Breaking "a further alternative of anyOf or oneOf";
     ArmRemoved "union-arm-removed" Breaking Compatible "an alternative of anyOf or oneOf was removed";
-    UnionAdded "union-added" Breaking Compatible "anyOf or oneOf beside other keywords";
+    UnionAdded "union-added" Breaking Compatible "anyOf or oneOf next to other keywords";
     UnionRemoved "union-removed" Compatible Breaking "no anyOf or oneOf any more";
     UndecidedKeyword "keyword-undecided" Undecided Undecided "allOf, not, if/then/else, contains, dependent…, unevaluated…, patternProperties, an overlapping oneOf or an unknown keyword changed";
     UndecidedReference "reference-undecided" Undecided Undecided "a `$ref` to another document, or a recursion that cannot be followed, is in the way";

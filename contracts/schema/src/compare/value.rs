@@ -474,7 +474,7 @@ impl<'s> SchemaComparison<'s> {
                     SchemaRule::UndecidedKeyword,
                     (old, new),
                     key,
-                    format!("no rule says what a change of {key} does"),
+                    format!("no rule covers a change of {key}"),
                 );
             }
             return;
@@ -544,7 +544,7 @@ impl<'s> SchemaComparison<'s> {
                 }
                 (Some(was), Some(is)) if was != is => {
                     let reason = format!(
-                        "no rule says whether texts of the {key} {} are of {}",
+                        "no rule covers whether texts of the {key} {} are of {}",
                         shown(was),
                         shown(is)
                     );

@@ -164,7 +164,7 @@ impl SchemaViolation {
                 let least = bound("minProperties").unwrap_or_default();
                 match self.lacks_members(&least) {
                     true => format!("must have at least {}", counted(&least, "member")),
-                    false => format!("or another argument must be there, at least {least} in all"),
+                    false => format!("or another argument must be there, at least {least} in total"),
                 }
             }
             "too_many_properties" => "has too many members".to_owned(),
