@@ -374,7 +374,7 @@ async fn a_draft_says_in_words_how_dates_and_choices_can_be_read() {
     for words in [
         "dates such as 31/12/2026 (day, month, year)",
         "or as dates such as 12/31/2026 (month, day, year)",
-        "differ in case or blanks alone, and a filter by one of them finds all: 'Paid', 'paid'",
+        "differ in case or blanks alone, and a filter by one of these finds all: 'Paid', 'paid'",
     ] {
         assert!(notes.contains(words), "{words}: {notes}");
     }
@@ -480,7 +480,7 @@ async fn a_file_is_put_in_whole_or_not_at_all() {
     ] {
         let path = format!("/v1/files/data/{below}");
         let (status, refused) = editor.ask("PUT", &path, new).await;
-        let detail = format!("there is no folder `{folder}`, and it is not made");
+        let detail = format!("there is no folder `{folder}`, and it is not created");
         assert_eq!((status, &refused["detail"]), (404, &json!(detail)));
     }
     let packed = editor

@@ -159,7 +159,7 @@ impl CollectedSegment {
             return Ok(());
         }
         if same_bytes < known_bytes && !self.merge()? {
-            return Err(self.refuse("differs from what was collected before, which stays"));
+            return Err(self.refuse("differs from what was collected before, which is kept"));
         }
         let chain = self.place.parent().unwrap_or(Path::new("."));
         folder::make(chain)?;

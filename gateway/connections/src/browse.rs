@@ -95,7 +95,7 @@ impl ConnectionHandle {
             Self::Files(files) => sheets(files, query).await,
             Self::Http(_) => Err(ConnectionError::new(
                 FailureCode::Unsupported,
-                "a web service does not list what it has: name a path of it",
+                "a web service does not list its content: name one of its paths",
             )),
         }
     }

@@ -97,7 +97,7 @@ impl ChainShipper {
                 Err(error) => {
                     self.status.0.lock().figures.failures += 1;
                     if !std::mem::replace(&mut failing, true) {
-                        tracing::error!(%error, "the audit trail cannot be copied: its segments stay here until it can");
+                        tracing::error!(%error, "the audit trail cannot be copied: its segments are kept here until it can");
                     }
                 }
             }

@@ -51,7 +51,7 @@ pub fn begin_sign_in(
     })?;
     if !server.has_pkce() {
         return Err(OauthFault::unusable(format!(
-            "{} does not say that it supports PKCE with S256",
+            "{} does not declare support for PKCE with S256",
             server.issuer
         )));
     }

@@ -37,7 +37,7 @@ pub fn signer(
     let wanted = config.signed_by.join(", ");
     let Some(signature) = signature else {
         return Err(format!(
-            "it has no signature, and `[plugins.{name}] signed_by` asks for one by {wanted}: put it beside the file, under \
+            "it has no signature, and `[plugins.{name}] signed_by` asks for one by {wanted}: put it next to the file, under \
              the same name with `.minisig` behind it, or install a component with `weir plugin install`"
         ));
     };
@@ -54,7 +54,7 @@ pub fn signer(
     match config.signed_by.iter().find(holds) {
         Some(signer) => Ok(Some(signer.clone())),
         None => Err(format!(
-            "its signature is not by {wanted}, whom `[plugins.{name}] signed_by` names, or the file is another than was signed"
+            "its signature is not by {wanted}, whom `[plugins.{name}] signed_by` names, or the file is not the one that was signed"
         )),
     }
 }

@@ -273,7 +273,7 @@ impl TypeReader<'_> {
                 path => format!("{path}.{name}"),
             };
             if index >= MEMBERS_MAX {
-                self.note(&path, "the object has more members than policies know");
+                self.note(&path, "the object has more members than policies can read");
                 break;
             }
             let (own, is_nullable) = self.without_null(own);

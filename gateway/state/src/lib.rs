@@ -64,7 +64,7 @@ pub enum StateError {
     },
     /// The server with the state does not answer.
     #[error(
-        "the database of the state cannot be reached: {0}; what is served stays as it is, and changes have to wait until it answers"
+        "the database of the state cannot be reached: {0}; serving continues unchanged, and changes have to wait until it answers"
     )]
     Unreachable(String),
     /// Positive where this machine is ahead.

@@ -42,7 +42,7 @@ impl GatewayState {
                 if let Some(copy) = mark.as_ref().and_then(CopyMark::copy)
                     && let Err(error) = state.end_known_by(&copy).await
                 {
-                    tracing::warn!(%error, "keys were not compared with those that this machine's copy knows to be revoked");
+                    tracing::warn!(%error, "keys were not compared with those revoked in this machine's copy");
                 }
                 // A copy is not worth a start that fails.
                 state.mark = mark.filter(|mark| mark.give_up().is_ok());

@@ -187,7 +187,7 @@ impl UpstreamConfig {
         match (&self.command[..], &self.url) {
             ([], None) => note(
                 "",
-                "neither a `command` nor a `url` says where the server is",
+                "neither a `command` nor a `url` locates the server",
                 "write command = [\"program\", \"argument\"], or url = \"https://…\"",
             ),
             ([_, ..], Some(_)) => {

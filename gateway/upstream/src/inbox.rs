@@ -401,7 +401,7 @@ impl UpstreamInbox {
                             return Some(refusal(
                                 id,
                                 -1,
-                                "the request names no call, and one that was given up may have made it",
+                                "the request names no call, and an abandoned one may have made it",
                             ));
                         }
                         [InboxCaller::Listening { questions, .. }] => {

@@ -159,7 +159,7 @@ impl<'a> ChainWalk<'a> {
         };
         if !line.is_intact() {
             return self.damage(format!(
-                "the line says it is record {}, and its bytes do not give its hash",
+                "the line claims to be record {}, but its hash does not match its bytes",
                 line.seq
             ));
         }
@@ -346,7 +346,7 @@ impl<'a> ChainWalk<'a> {
         }
         if let Some(ended) = self.ended.filter(|ended| *ended < last) {
             let detail =
-                format!("the chain had ended with record {ended}, and goes on to record {last}");
+                format!("the chain had ended with record {ended}, but continues to record {last}");
             self.report.find(TrailProblem::Inserted, self.chain, detail);
         }
         let mut reported = BTreeSet::new();

@@ -116,7 +116,7 @@ fn name_folder(root: &OpenRoot, path: &RootedPath, error: ConnectionError) -> Co
         return error;
     };
     let message = format!(
-        "there is no folder `{}`, and it is not made",
+        "there is no folder `{}`, and it is not created",
         folder.display()
     );
     ConnectionError { message, ..error }

@@ -35,10 +35,7 @@ pub(super) fn rule() -> ConnectionError {
 }
 
 pub(super) fn changed() -> ConnectionError {
-    ConnectionError::new(
-        FailureCode::SourceChanged,
-        "the table is no longer what it was",
-    )
+    ConnectionError::new(FailureCode::SourceChanged, "the table has changed")
 }
 
 /// Returns the error for a missing column, with its name if the database's message has it.

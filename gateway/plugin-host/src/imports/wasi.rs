@@ -54,7 +54,7 @@ pub(crate) fn stub_network(
                     let called = format!("{name}#{item}");
                     instance.func_new(item, move |_, _, _, _| {
                         Err(wasmtime::Error::msg(format!(
-                            "it called `{called}`: plugins have no network of their own"
+                            "it called `{called}`: plugins have no direct network access"
                         )))
                     })?;
                 }

@@ -108,7 +108,7 @@ impl PipeHeader {
             body: length(13),
         };
         if !matches!(parsed.kind, CALL | ANSWER) || parsed.function > FUNCTION_MAX_BYTES {
-            return Err(nonsense("it is no message"));
+            return Err(nonsense("it is not a message"));
         }
         if parsed.head.saturating_add(parsed.body) > max {
             return Err(nonsense(&format!("a message has at most {max} bytes")));

@@ -243,13 +243,13 @@ impl PluginLoader {
                 .find(|adapter| other.provides(&adapter.name))
             {
                 return Err(format!(
-                    "the adapter `{}` is already provided by `{file}`, which stays",
+                    "the adapter `{}` is already provided by `{file}`, which is kept",
                     adapter.name
                 ));
             }
             if other.about.name == about.name {
                 return Err(format!(
-                    "a plugin named `{}` is already loaded from `{file}`, which stays",
+                    "a plugin named `{}` is already loaded from `{file}`, which is kept",
                     about.name
                 ));
             }
@@ -354,7 +354,7 @@ impl PluginLoader {
         let text = defined.map_err(|error| {
             let message: String = error.message.chars().filter(|c| !c.is_control()).take(500).collect();
             format!(
-                "it refuses to say what its tools are: {message} (its settings are in `[plugins.{}.settings]`)",
+                "it refuses to list its tools: {message} (its settings are in `[plugins.{}.settings]`)",
                 build.about.name
             )
         })?;
@@ -444,7 +444,7 @@ impl BuildCandidate {
                     || about.adapters.iter().any(|adapter| adapter.name != *name) =>
             {
                 Err(format!(
-                    "what is built in as `{name}` must be that, and provide that adapter alone"
+                    "the plugin built in as `{name}` must have that name, and provide only that adapter"
                 ))
             }
             BuildPlace::Library { name, .. } if about.name != *name => Err(format!(

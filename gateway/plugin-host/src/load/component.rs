@@ -152,7 +152,7 @@ fn link(
         Vec::new()
     } else {
         vec![format!(
-            "it imports {}: those functions trap, since plugins have no network of their own",
+            "it imports {}: those functions trap, since plugins have no direct network access",
             list(&network)
         )]
     };

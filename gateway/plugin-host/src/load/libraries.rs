@@ -286,7 +286,7 @@ impl PluginLoader {
                 .find(|adapter| other.provides(&adapter.name))
             {
                 return Err(format!(
-                    "the adapter `{}` is already provided by the library of `[plugins.{name}] native`, which stays",
+                    "the adapter `{}` is already provided by the library of `[plugins.{name}] native`, which is kept",
                     adapter.name
                 ));
             }

@@ -77,7 +77,7 @@ impl ServerAddress {
         }
         if value(TARGET).is_some_and(|target| !["primary", "read-write"].contains(&target)) {
             return Err(format!(
-                "`url` may say {TARGET}=read-write alone: a standby is not used"
+                "`url` may only have {TARGET}=read-write: a standby is not used"
             ));
         }
         let (named_ca, named_program) = (

@@ -342,7 +342,7 @@ fn log_ended(kind: &str, ended: &[String]) {
         kind,
         count = ended.len(),
         ids,
-        "the database did not know that these rights had ended: they have ended there too"
+        "the database did not have the end of these rights: they have ended there too"
     );
 }
 

@@ -294,7 +294,7 @@ impl GatewayState {
         if let Err(error) = fs::remove_file(&path)
             && error.kind() != io::ErrorKind::NotFound
         {
-            tracing::warn!(path = %path.display(), %error, "a build that is no longer kept stays");
+            tracing::warn!(path = %path.display(), %error, "a build that is no longer kept cannot be removed");
         }
     }
 

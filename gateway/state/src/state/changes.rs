@@ -97,7 +97,7 @@ impl GatewayState {
                 }
                 Err(error) => {
                     if !failing {
-                        tracing::error!(%error, "the state cannot be read: what was read before stays as it was");
+                        tracing::error!(%error, "the state cannot be read: what was read before is kept");
                     }
                     failing = true;
                     if let FeedPace::Server(pace) = &mut pace {

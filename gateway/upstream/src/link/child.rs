@@ -406,7 +406,7 @@ fn ended(cause: String, stderr: &StderrTail) -> UpstreamFailure {
     .any(|word| text.contains(word));
     match stderr.is_sandboxed && is_denied {
         true => failure.step(
-            "give it a `folder` of its own if it makes files beside the gateway's, or `sandbox = false` if it needs rights \
+            "give it a `folder` of its own if it makes files next to the gateway's, or `sandbox = false` if it needs rights \
              that it lost (docs/upstreams.md)",
         ),
         false => failure,

@@ -221,7 +221,7 @@ impl HttpLink {
         }
         Err(UpstreamFailure::new(
             UpstreamFailureKind::Closed,
-            "the server to answer what it was asked",
+            "the server to answer the request",
             "its stream ended before the answer",
         ))
     }
@@ -379,7 +379,7 @@ impl HttpLink {
             401 if has_session && !is_challenge => {
                 let text = whole(response.into_body(), 1 << 10).await;
                 return match text.is_ok_and(|text| loses_session(&text)) {
-                    true => session_over("the server does not know it any more").into(),
+                    true => session_over("the server no longer knows it").into(),
                     false => wants_access(status).into(),
                 };
             }
@@ -425,7 +425,7 @@ impl HttpLink {
             });
         // What a server did that fails is not known, so that only the next call is in another session.
         if is_lost && !status.is_server_error() {
-            return session_over("the server does not know it any more").into();
+            return session_over("the server no longer knows it").into();
         }
         let is_unknown = is_lost || is_bad && (is_wrong_era || is_of_session);
         if is_unknown && message.is_known_everywhere() {

@@ -42,7 +42,7 @@ pub(super) fn cancelled() -> UpstreamFailure {
 pub(super) fn given_up() -> UpstreamFailure {
     UpstreamFailure::new(
         UpstreamFailureKind::Closed,
-        "the server to answer what it was asked",
-        "the connection was given up",
+        "the server to answer the request",
+        "the connection was dropped",
     )
 }

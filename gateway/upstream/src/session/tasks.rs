@@ -152,7 +152,7 @@ impl UpstreamSession {
             Err(RequestError::Refused(refusal)) => {
                 let message = one_line(&refusal.message, 300);
                 wrong(format!(
-                    "it refused to tell of its task ({}): {message}",
+                    "it refused to report its task ({}): {message}",
                     refusal.code
                 ))
             }

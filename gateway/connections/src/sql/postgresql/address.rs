@@ -133,16 +133,17 @@ impl AddressParts {
                 })?;
             }
             "channel_binding" => {
-                self.binding =
-                    match value {
-                        "disable" => BindingMode::Disable,
-                        "prefer" => BindingMode::Prefer,
-                        "require" => BindingMode::Require,
-                        _ => return Err(
-                            "`url` has a channel_binding that is none of disable, prefer, require"
+                self.binding = match value {
+                    "disable" => BindingMode::Disable,
+                    "prefer" => BindingMode::Prefer,
+                    "require" => BindingMode::Require,
+                    _ => {
+                        return Err(
+                            "`url` has a channel_binding other than disable, prefer or require"
                                 .to_owned(),
-                        ),
-                    };
+                        );
+                    }
+                };
             }
             _ => match name
                 .strip_prefix("options[")

@@ -75,7 +75,7 @@ pub(super) async fn secured(
         _ => {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidData,
-                "the server does not know the request for TLS",
+                "the server does not support the request for TLS",
             ));
         }
     }

@@ -89,7 +89,7 @@ impl ComponentCache {
         if let Err(error) =
             weir_files::replace(&path, text.as_bytes(), weir_files::FilePermission::Owner)
         {
-            tracing::warn!(path = %path.display(), %error, "what a plugin says about itself is not cached");
+            tracing::warn!(path = %path.display(), %error, "the `about` text of a plugin is not cached");
         }
     }
 
@@ -156,7 +156,7 @@ fn prepare_folder(folder: &Path) -> Result<(), String> {
     weir_files::create_folder(folder, 0o700).map_err(failed)?;
     let metadata = fs::symlink_metadata(folder).map_err(failed)?;
     if !metadata.is_dir() {
-        return Err("it is not a folder of its own".into());
+        return Err("it is not a separate folder".into());
     }
     if metadata.mode() & 0o077 != 0 {
         return Err(format!(
@@ -241,7 +241,7 @@ mod tests {
         cache.prune(&compiled(FILES_MAX));
         assert!(
             folder.path().join("notes.txt").exists(),
-            "it is no compiled file"
+            "it is not a compiled file"
         );
         assert!(
             !folder.path().join(".new-a").exists(),
