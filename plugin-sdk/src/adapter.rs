@@ -54,7 +54,7 @@ pub trait Adapter: Sized + 'static {
     /// while more is left.
     fn later(&self, work: &str) -> Result<bool> {
         Err(Error::unsupported(format!(
-            "{} knows no such work: {work}.",
+            "{} does not know this work: {work}.",
             Self::NAME
         )))
     }

@@ -450,7 +450,7 @@ async fn every_sheet_with_a_table_is_served_and_drafted() {
         "  Empty: it has no cells.",
         "  Headings: it has no rows below its header.",
         "  Salaries: it is hidden.",
-        "  Chart: it has no cells of its own, such as a chart.",
+        "  Chart: it has no cells, such as a chart.",
     ] {
         assert!(log.lines().any(|known| known == line), "{line}\n{log}");
     }

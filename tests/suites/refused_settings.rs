@@ -61,13 +61,13 @@ fn databases() -> Vec<RefusedCase> {
         sql(
             json!({ "query": by_id, "schema": "main" }),
             "/schema",
-            "drop it beside a `query`",
+            "drop it next to a `query`",
             SQL,
         ),
         sql(
             json!({ "table": "orders", "parameters": { "id": "integer" } }),
             "/parameters",
-            "drop it beside a `table`",
+            "drop it next to a `table`",
             SQL,
         ),
         sql(

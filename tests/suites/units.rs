@@ -114,7 +114,7 @@ async fn different_units_are_not_added() {
         .file("contracts/prices.yaml", CONTRACT);
     let (contract, notes) = draft(&house, "prices.csv");
     assert!(
-        notes.contains("The column \"Price\" has numbers with several units, such as \"12,90 €\", and stays text: they cannot be added."),
+        notes.contains("The column \"Price\" has numbers with several units, such as \"12,90 €\", and remains text: they cannot be added."),
         "{notes}"
     );
     assert!(!contract.contains("sum(Price)"), "{contract}");

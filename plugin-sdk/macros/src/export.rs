@@ -27,7 +27,7 @@ pub(crate) fn expand(list: TokenStream) -> TokenStream {
         // `#[tool]` made a type with the function's name. Without it, the import brings only the function, and the
         // type's name resolves to the empty enum around it, which is not a tool.
         let shown = name_of(path);
-        let message = format!("`{shown}` is no tool: write `#[tool]` above the function");
+        let message = format!("`{shown}` is not a tool: write `#[tool]` above the function");
         entries.push(quote_spanned! {path.span()=> {
             #[allow(non_camel_case_types, dead_code)]
             enum __weir_function {}

@@ -96,7 +96,7 @@ impl DeriveContext<'_> {
         variant: &syn::Variant,
         payload: &mut PayloadKind,
     ) {
-        let instead = "write fields with names, or `content` beside `tag`";
+        let instead = "write fields with names, or `content` next to `tag`";
         match payload {
             PayloadKind::Unit | PayloadKind::Named(_) => {}
             PayloadKind::Tuple(_) => {

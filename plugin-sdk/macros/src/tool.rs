@@ -247,7 +247,7 @@ fn parameters(function: &ItemFn, mistakes: &mut MacroErrors) -> Vec<FunctionPara
         if pattern.by_ref.is_some() || pattern.subpat.is_some() {
             mistakes.add(
                 pattern,
-                "a parameter's name is its name for the agent: write the name alone",
+                "a parameter's name is its name for the agent: write only the name",
             );
             continue;
         }

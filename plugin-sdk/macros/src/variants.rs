@@ -400,6 +400,6 @@ impl TaggedEnum {
 
 fn unknown() -> TokenStream {
     quote!(::core::result::Result::Err(
-        ::weir_plugin_sdk::schema::Mismatch::new("is none of what the schema lists")
+        ::weir_plugin_sdk::schema::Mismatch::new("is not among the values that the schema lists")
     ))
 }

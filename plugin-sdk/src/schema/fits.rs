@@ -23,7 +23,9 @@ pub fn fits(value: &Value, schema: &Value, root: &Value) -> Result<(), Mismatch>
             .iter()
             .any(|option| fits(value, option, root).is_ok());
         if !one {
-            return Err(Mismatch::new("is none of what the schema lists"));
+            return Err(Mismatch::new(
+                "is not among the values that the schema lists",
+            ));
         }
     }
     of_type(value, schema)?;

@@ -80,7 +80,7 @@ pub trait NoTool {
     /// A stand-in entry.
     const ENTRY: Entry = Entry {
         definition: &NONE,
-        call: |_, _| Err(Error::internal("This function is no tool.")),
+        call: |_, _| Err(Error::internal("This function is not a tool.")),
     };
 }
 

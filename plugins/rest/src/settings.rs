@@ -331,9 +331,7 @@ impl RestSettings {
                 )));
             }
             if given.pagination != ListPagination::None && given.returns.contains_key(NEXT) {
-                return Err(wrong(&format!(
-                    "`{operation}` returns a `{NEXT}` of its own"
-                )));
+                return Err(wrong(&format!("`{operation}` returns its own `{NEXT}`")));
             }
             if let Some(lacking) = given
                 .pagination

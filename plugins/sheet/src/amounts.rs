@@ -117,7 +117,7 @@ impl AmountObservations {
             return Some(AmountReadings {
                 readings: Vec::new(),
                 note: format!(
-                    "has numbers with several units, such as {example:?}, and stays text: they cannot be added."
+                    "has numbers with several units, such as {example:?}, and remains text: they cannot be added."
                 ),
             });
         };

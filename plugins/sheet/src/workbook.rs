@@ -74,11 +74,11 @@ fn check_container(bytes: &[u8]) -> Result<(), Error> {
         }
         _ if has_end => return Ok(()),
         [b'P', b'K', ..] => {
-            let message = "The end of the workbook is missing: a program may be saving it now. If it stays so, it was not copied whole.";
+            let message = "The end of the workbook is missing: a program may be saving it now. If this persists, it was not copied completely.";
             return Err(Error::unavailable(message).retry_after_ms(1_000));
         }
         _ => {
-            "The content of the file is no workbook, though its name says so: open it in a spreadsheet program and save it as one."
+            "The content of the file is not a workbook, though its name suggests it: open it in a spreadsheet program and save it as one."
         }
     };
     Err(Error::upstream_error(message))
@@ -161,7 +161,7 @@ fn judge_sheets(
     for (at, sheet) in sheets.iter().enumerate() {
         let left_out = match (sheet.typ == SheetType::WorkSheet, sheet.visible) {
             _ if at >= SHEETS_MAX => Some(format!("{SHEETS_MAX} sheets are looked at")),
-            (false, _) => Some("it has no cells of its own, such as a chart".to_owned()),
+            (false, _) => Some("it has no cells, such as a chart".to_owned()),
             _ if count_named(sheets, &sheet.name) > 1 => {
                 Some("another sheet has the same name".to_owned())
             }
@@ -256,7 +256,7 @@ fn count_named(sheets: &[Sheet], name: &str) -> usize {
 /// Returns the error for a name that several sheets have, as spreadsheet programs let no two: either could be meant.
 fn named_twice(name: &str) -> Error {
     Error::upstream_error(format!(
-        "The workbook has several sheets of the name {name:?}; give each a name of its own."
+        "The workbook has several sheets named {name:?}; give each a different name."
     ))
 }
 

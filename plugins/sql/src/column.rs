@@ -663,7 +663,7 @@ impl<'a> SqlColumn<'a> {
             Some(local) if Datetime::parse(&local, &zone) != Some(*moment) => {
                 let (name, key) = (self.zone, &self.field.key);
                 let message = format!(
-                    "The clocks of {name} show {local} twice, and {key:?} keeps the first of both alone."
+                    "The clocks of {name} show {local} twice, and {key:?} keeps only the first."
                 );
                 Err(Error::invalid(message).field(key))
             }

@@ -105,7 +105,7 @@ impl<'a> OrderedColumns<'a> {
         if let Some((column, _)) = unfit {
             let key = &column.field.key;
             let message = format!(
-                "The list cannot go on behind a value of {key:?} that does not fit its column's type."
+                "The list cannot continue after a value of {key:?} that does not fit its column's type."
             );
             return Err(Error::source_changed(message).field(key));
         }

@@ -392,7 +392,7 @@ fn undeclared(name: &str, declared: &[QueryParameter]) -> Error {
         false => format!("there are {}", names.join(", ")),
     };
     refused(&format!(
-        "it has `:{name}`, which `parameters` does not declare: {known}. Where a colon is no parameter, put a blank behind it"
+        "it has `:{name}`, which `parameters` does not declare: {known}. If a colon is not a parameter, put a blank after it"
     ))
 }
 

@@ -62,7 +62,7 @@ impl FailedWrite<'_> {
         match error.code.as_str() {
             "not_found" if self.change.verb == Verb::Create => Error {
                 code: "invalid".into(),
-                message: "The database left the record out, as a trigger or a rule of its table wants it.".into(),
+                message: "The database left the record out, as a trigger or a rule of its table requires.".into(),
                 ..error
             },
             "not_found" => Error {

@@ -58,11 +58,11 @@ impl SqlSettings {
             }
             (None, Some(_), Some(_)) => Some((
                 "schema",
-                "`schema` goes with `table`: drop it beside a `query`",
+                "`schema` goes with `table`: drop it next to a `query`",
             )),
             (Some(_), ..) if settings.parameters.is_some() => Some((
                 "parameters",
-                "`parameters` goes with `query` or `statement`: drop it beside a `table`",
+                "`parameters` goes with `query` or `statement`: drop it next to a `table`",
             )),
             _ => settings
                 .unnamed()

@@ -22,7 +22,7 @@ pub(crate) fn record_members(raw: &RawValue) -> Result<Vec<(String, &RawValue)>,
         return Err(format!("is {kind}, and not an object"));
     }
     let list = serde_json::from_str::<MemberList<'_>>(raw.get());
-    let MemberList(members) = list.map_err(|_| "is no JSON that can be read".to_owned())?;
+    let MemberList(members) = list.map_err(|_| "is not JSON that can be read".to_owned())?;
     // Such a name is read with U+FFFD in it, which a name may have on its own.
     let has_odd_name = members.iter().any(|(name, _)| name.contains('\u{fffd}'));
     if has_odd_name && super::members(raw).is_none() {
@@ -107,7 +107,7 @@ pub(crate) fn value_fault(name: &str, value: &RawValue) -> Option<String> {
             "half a character (a lone surrogate)"
         }
         () if fault.contains("recursion limit") => "too many levels",
-        () => "what is no JSON",
+        () => "what is not JSON",
     };
     Some(format!("holds {what} in its member {name:?}"))
 }

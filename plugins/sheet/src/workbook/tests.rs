@@ -561,7 +561,7 @@ fn two_sheets_of_one_name_are_refused() {
         .map(|_| ())
         .expect_err("two sheets");
     assert!(
-        error.is("upstream_error") && error.message.contains("several sheets of the name \"S\""),
+        error.is("upstream_error") && error.message.contains("several sheets named \"S\""),
         "{error}"
     );
     // The name of another sheet can still be given.
