@@ -1,8 +1,8 @@
 //! Makes the contract of an upstream server, from the document of its offer and an optional overlay.
 //!
-//! A foreign server is published as far as clients accept it. Each item is judged alone: one that cannot be published is left
-//! out and reported with its place, its name, the reason and what to do; the others are published. The server's words are
-//! kept; a change that some client needs is reported as well. The document is the pin: equal documents and overlays give
+//! A foreign server is published as far as clients accept it. Each item is judged on its own: one that cannot be published is
+//! left out and reported with its place, its name, the reason and what to do; the others are published. The server's words
+//! are kept; a change that some client needs is reported as well. The document is the pin: equal documents and overlays give
 //! equal bytes.
 
 mod items;
@@ -50,20 +50,20 @@ const HINTS: [&str; 4] = [
 ];
 /// The annotation that is a title of the tool.
 const TITLE: &str = "title";
-/// Characters of a title that is made of a description.
+/// The maximum characters of a title that is made from a description.
 const SENTENCE_MAX: usize = 120;
 
-/// The upstream whose offer it is, and what an operator says about all of it.
+/// The upstream whose offer it is, and an operator's settings for all of it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct UpstreamOptions<'u> {
     pub name: &'u str,
-    /// The name of its contract, unless the overlay says another.
+    /// The name of its contract, unless the overlay sets another.
     pub contract: &'u str,
     /// The text in front of every published name, see [`name::prefixed`]. `None` means the upstream's name, and an empty text
     /// no prefix. The overlay's prefix wins.
     pub prefix: Option<&'u str>,
     pub overlay: Option<&'u UpstreamOverlay>,
-    /// Limits of every tool that the overlay says nothing else about.
+    /// Limits of every tool, unless the overlay sets others.
     pub rate: Option<(u32, u32)>,
     pub timeout_ms: Option<u64>,
     /// Arguments that the audit may keep in clear.
@@ -80,7 +80,7 @@ pub struct CompiledUpstream {
     /// Items that cannot be published, and the server's instructions if they cannot. Items that the overlay leaves out are
     /// not listed.
     pub left_out: Vec<FileProblem>,
-    /// The items that are published otherwise than the server wrote them, and what the overlay says in vain.
+    /// The items that are published differently from how the server wrote them, and the parts of the overlay without effect.
     pub notes: Vec<FileProblem>,
 }
 
@@ -319,8 +319,8 @@ impl UpstreamCompiler<'_> {
         Ok(tool)
     }
 
-    /// Returns the arguments that the audit keeps in clear, by their published names. Of those in the overlay of the tool, each that
-    /// is not kept is noted.
+    /// Returns the arguments that the audit keeps in clear, by their published names. Each one in the overlay of the tool that is
+    /// not kept is noted.
     fn audit_clear(
         &mut self,
         overlay: Option<&ToolOverlay>,
@@ -421,7 +421,8 @@ impl UpstreamCompiler<'_> {
         listed
     }
 
-    /// Returns the annotations as the server states them; a hint that is no flag, and a title that is no text, are left out.
+    /// Returns the annotations as the server states them; a hint that is not a flag, and a title that is not a text, are
+    /// left out.
     fn annotations(&mut self, item: &ParsedEntry) -> ToolAnnotations {
         let hint = |name: &str| item.annotations.get(name).and_then(Value::as_bool);
         let others = item.annotations.iter().filter(|(name, value)| {
@@ -453,7 +454,7 @@ impl UpstreamCompiler<'_> {
         }
     }
 
-    /// Checks that the tool works, and that nothing in it is meant for the model alone.
+    /// Checks that the tool works, and that nothing in it is meant only for the model.
     fn check(&self, item: &ParsedEntry, tool: &ContractTool) -> Result<(), RefusedEntry> {
         tool.argument_validator()
             .map_err(|why| RefusedEntry::new("/detail/input", why))?;
@@ -533,7 +534,7 @@ impl UpstreamCompiler<'_> {
         None
     }
 
-    /// Notes what the overlay says about tools that do not exist.
+    /// Notes the entries of the overlay for tools that do not exist.
     fn unused_overlay(&mut self, offer: &ParsedOffer) {
         let Some(overlay) = self.upstream.overlay else {
             return;
@@ -655,8 +656,8 @@ fn title(contract: &str, description: &str, name: &str) -> String {
 }
 
 impl ContractTool {
-    /// Returns the arguments that an upstream is sent: checked, under the names that the server knows, with those that
-    /// are set. Arguments of a tool that is no upstream's stay as they are. `checked_input`, the tree of
+    /// Returns the arguments to send to an upstream: checked, under the server's names, with those that are set.
+    /// Arguments of a tool that does not belong to an upstream are unchanged. `checked_input`, the tree of
     /// [`checked_input`](Self::checked_input), is asked for only if names were changed.
     pub fn arguments_for_upstream<'a>(
         &self,

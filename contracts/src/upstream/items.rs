@@ -25,7 +25,7 @@ const URI_MAX: usize = 8_192;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ResourceMode {
-    /// The resources change by themselves, as files do: the server is asked for the list each time.
+    /// The resources change on their own, as files do: the server is asked for the list each time.
     #[default]
     Live,
     /// The list is part of the approved version.
@@ -53,7 +53,7 @@ pub fn resources(
     })
 }
 
-/// Everything of an offer that is no tool.
+/// Everything in an offer that is not a tool.
 pub(crate) struct CompiledEntries {
     pub(crate) prompts: Vec<Arc<ContractPrompt>>,
     pub(crate) resources: Vec<Arc<ContractResource>>,
@@ -262,7 +262,7 @@ fn is_authority(authority: &str) -> bool {
     is_host && (port.is_empty() || port.strip_prefix(':').is_some_and(is_port))
 }
 
-/// Checks that the item is within the bounds and that nothing in it is meant for the model alone. The rules for tools
+/// Checks that the item is within the bounds and that nothing in it is meant only for the model. The rules for tools
 /// look at every text of an entry.
 fn check(item: &ParsedEntry, entry: &Value) -> Result<(), RefusedEntry> {
     for (text, max) in [

@@ -20,7 +20,7 @@ const EXCLUSIVE: &str =
 /// is composed.
 pub(super) struct ParsedOffer {
     pub instructions: Option<String>,
-    /// Whether the server says that it has resources.
+    /// Whether the server declares that it has resources.
     pub has_resources: bool,
     pub items: Vec<ParsedEntry>,
 }
@@ -160,7 +160,7 @@ fn schema(detail: &Value) -> ParsedSchema {
     }
 }
 
-/// Returns a schema that was refused without its faults, and with them what they are, if it can be used then.
+/// Returns a refused schema without its faults, and a description of these, if it can then be used.
 fn mended(schema: &Value) -> Option<(Value, Vec<&'static str>)> {
     let mut schema = schema.clone();
     let mut report = RewriteReport::default();
