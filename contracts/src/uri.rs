@@ -1,8 +1,8 @@
 //! Gives each resource one name in the whole gateway, and finds the way back to the server's own.
 //!
-//! Two servers may both have `file:///readme`, and a client knows a resource by its URI alone. A resource is therefore
-//! published as `<contract>+<uri>`, which is a URI of a scheme of its own. A page of MCP Apps keeps its scheme, which
-//! hosts look at: `ui://weir/<contract>/<its own URI, percent-encoded>`.
+//! Two servers may both have `file:///readme`, and a client identifies a resource only by its URI. A resource is
+//! therefore published as `<contract>+<uri>`, which is a URI with its own scheme. A page of MCP Apps keeps its scheme,
+//! which hosts look at: `ui://weir/<contract>/<its own URI, percent-encoded>`.
 
 use serde_json::{Map, Value};
 
@@ -10,7 +10,7 @@ use crate::json;
 
 const UI: &str = "ui://";
 const OUR_UI: &str = "ui://weir/";
-/// The longest URI that is made of a template, in bytes.
+/// The longest URI that is made from a template, in bytes.
 const MADE_BYTES_MAX: usize = 32 << 10;
 
 /// The URI that clients see. `scope`: the name of the contract, where its URIs may be those of other contracts too.
@@ -36,7 +36,7 @@ pub fn own_uri(published: &str) -> Option<(&str, String)> {
         .map(|()| (contract, own.to_owned()))
 }
 
-/// The template that clients see. The braces of a page's template stay braces, so it has the form of other resources.
+/// The template that clients see. The braces of a page's template remain braces, so it has the form of other resources.
 pub fn published_template(scope: Option<&str>, own: &str) -> String {
     scope.map_or_else(|| own.to_owned(), |contract| format!("{contract}+{own}"))
 }
@@ -53,9 +53,9 @@ pub fn record_key(template: &str, uri: &str) -> Option<String> {
     is_made_of(template, uri).then(|| json::percent_decoded(&uri[head.len()..]))
 }
 
-/// Returns `true` if a URI can have been made of a template (RFC 6570): its literal parts are there in their order, and the
-/// rest can be the values of its expressions. The server judges the values. A URI of more than 32 KiB never matches: a caller
-/// may have it compared with many templates.
+/// Returns `true` if a URI can have been made from a template (RFC 6570): its literal parts occur in order, and the rest can
+/// be the values of its expressions. The server judges the values. A URI of more than 32 KiB never matches: a caller may have
+/// it compared with many templates.
 pub fn is_made_of(template: &str, uri: &str) -> bool {
     if uri.len() > MADE_BYTES_MAX {
         return false;
@@ -87,7 +87,7 @@ pub fn is_made_of(template: &str, uri: &str) -> bool {
     }
 }
 
-/// Returns `true` if the value can stand for the expression. A plain variable is at most one segment of a path; one
+/// Returns `true` if the value is possible for the expression. A plain variable is at most one segment of a path; one
 /// with an operator may be absent.
 fn can_stand(expression: &str, value: &str) -> bool {
     match expression.as_bytes().first() {
@@ -98,7 +98,7 @@ fn can_stand(expression: &str, value: &str) -> bool {
 
 /// Rewrites every URI in an item of a list, in a result or in a notification of a server: `uri`, `uriTemplate`, those of
 /// content blocks (`resource`, `resource_link`), of read `contents` and of prompt messages, and the page of MCP Apps in
-/// `_meta`. Texts and `structuredContent` are the server's own words and stay.
+/// `_meta`. Texts and `structuredContent` are the server's own words and are not changed.
 pub fn publish_uris(contract: &str, members: &mut Map<String, Value>) {
     for (keyword, value) in members.iter_mut() {
         match (keyword.as_str(), value) {

@@ -38,8 +38,8 @@ pub fn is_datetime(text: &str) -> bool {
         && utc(text).as_deref() == Some(text)
 }
 
-/// Converts an RFC 3339 time with any offset to the same instant in UTC with `Z`; a fraction stays as it is written. A
-/// leap second has no instant of its own in most sources: it becomes the second after.
+/// Converts an RFC 3339 time with any offset to the same instant in UTC with `Z`; a fraction is kept as written. A
+/// leap second has no separate instant in most sources: it becomes the following second.
 pub fn utc(text: &str) -> Option<String> {
     if !text.is_ascii() {
         return None;

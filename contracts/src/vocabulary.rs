@@ -33,7 +33,7 @@ pub struct FieldTypeWord {
     pub name: &'static str,
     /// Its meaning, in one sentence.
     pub help: &'static str,
-    /// The keys beside those that every field has.
+    /// The keys other than those that every field has.
     pub keys: &'static [FormKey],
     /// The types of columns that such a field may go to.
     pub columns: Vec<&'static str>,
@@ -255,7 +255,7 @@ pub fn part_word(part: FormPart) -> &'static str {
     }
 }
 
-/// Returns the schema of the type alone, which is allowed instead of the whole column.
+/// Returns the schema of just the type, which is allowed instead of the whole column.
 fn column_type() -> Value {
     let kind = keys::COLUMN.iter().find(|key| key.name == "type");
     kind.map_or(Value::Bool(false), |key| value_schema(key.value))

@@ -184,7 +184,7 @@ pub struct Capabilities {
     /// Lookup and list.
     #[serde(default)]
     pub read: bool,
-    /// The writes that the source supports, of create, update and delete. If this is empty, `read_only` may say why.
+    /// The writes that the source supports, of create, update and delete. If this is empty, `read_only` may explain why.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub write: Vec<String>,
     /// Why nothing can be written, for the refusal ("XLSX files are read-only").

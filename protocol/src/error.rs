@@ -65,7 +65,7 @@ impl RpcError {
         }
     }
 
-    /// Returns the error for a body for which there is no room now.
+    /// Returns the error for a body that does not fit now.
     pub fn no_room(status: u16, message: impl Into<Cow<'static, str>>) -> Self {
         Self {
             retry_after_s: Some(1),

@@ -4,8 +4,8 @@
 //! [`RawSchema`] is a schema as it is published, [`walk`] goes through the schemas inside one, and [`reference`] finds what a
 //! `$ref` names. [`foreign`] decides whether a stranger's schema may be used, [`dialect`] translates older dialects,
 //! [`rewrite`], [`presets`] and [`renaming`] write one in the form that all clients take, [`client`] in the form for one
-//! particular client. [`validate`] is the gate in front of a source, and [`compare`] says what a change of a schema does to
-//! callers.
+//! particular client. [`validate`] is the gate in front of a source, and [`compare`] reports what a change of a schema does
+//! to callers.
 
 pub mod client;
 pub mod compare;

@@ -53,7 +53,7 @@ pub fn definition(name: &str, below: &str) -> String {
     format!("#{}", percent_encoded(&(pointer + below)))
 }
 
-/// Follows `$ref` to its target, as far as it stays in the document.
+/// Follows `$ref` to its target, as far as it remains in the document.
 pub fn resolve<'s>(root: &'s Value, mut schema: &'s Value) -> Option<&'s Value> {
     for _ in 0..CHAIN_MAX {
         let Some(reference) = stated(schema) else {

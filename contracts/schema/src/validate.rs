@@ -537,7 +537,7 @@ fn push_member(json: &mut Vec<u8>, key: &'static str, value: Option<&str>) {
 pub enum ValidationAuthority {
     /// The gateway: formats are asserted, and every pattern runs in linear time.
     Own,
-    /// An upstream server, which alone knows what it accepts as an address or a date. Its patterns may look around; if that
+    /// An upstream server: only it knows what it accepts as an address or a date. Its patterns may look around; if that
     /// takes too long, the server judges.
     Foreign,
 }

@@ -423,13 +423,13 @@ fn check_value(name: &str, value: &Value, schema: Option<&Value>) -> Result<(), 
     }
 }
 
-/// Returns a keyword that is in the way of a step.
+/// Returns a keyword that prevents a step.
 fn unseen<'k>(rules: &Map<String, Value>, further: &[&'k str]) -> Option<&'k str> {
     let mut keys = UNSEEN.iter().chain(further);
     keys.find(|key| rules.contains_key(**key)).copied()
 }
 
-/// Returns what says whether a value is valid.
+/// Returns a function that decides whether a value is valid.
 fn value_checker(schema: &Value) -> Result<impl Fn(&Value) -> bool + use<>, String> {
     let checker = validate::validator(schema)
         .or_else(|message| validate::foreign_validator(schema).map_err(|_| message))?;

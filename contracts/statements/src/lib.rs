@@ -1,6 +1,6 @@
 //! Cuts the text of a statement into tokens, so that a parameter is found in code and not in a text, a name or a comment.
 //! Each byte is read a bounded number of times. The meaning of a token is left to the database. Statements that change rows are
-//! checked in [`write`], by their words alone.
+//! checked in [`write`], only by their words.
 
 pub mod write;
 
@@ -113,8 +113,8 @@ struct StatementLexer<'a> {
 }
 
 impl StatementLexer<'_> {
-    /// Returns the kind and the end of the token at a place. `escapes` says that a text in quotes has backslashes in front
-    /// of its special characters.
+    /// Returns the kind and the end of the token at a place. `escapes` means that a text in quotes has backslashes in
+    /// front of its special characters.
     fn token(&self, at: usize, escapes: bool) -> Result<(TokenKind, usize), &'static str> {
         use SqlSyntax::{Mysql, Postgresql, Sqlite};
         let syntax = self.syntax;
@@ -210,7 +210,7 @@ impl StatementLexer<'_> {
         Err("comment")
     }
 
-    /// Returns the end of what begins with a quote; two of them stand for one inside.
+    /// Returns the end of what begins with a quote; a doubled quote means one inside.
     fn end_of_quoted(&self, start: usize, escapes: bool) -> Option<usize> {
         let quote = self.bytes[start];
         let mut at = start + 1;

@@ -1,4 +1,4 @@
-//! Checks statements that change rows: the database has to count every row that one of them changes.
+//! Checks statements that change rows: the database has to count every row that such a statement changes.
 
 use std::{borrow::Cow, collections::HashSet, fmt};
 

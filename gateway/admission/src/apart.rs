@@ -53,7 +53,7 @@ pub fn give_way() -> io::Result<()> {
 }
 
 /// Runs work that blocks in a thread of the runtime, with the priority of those that answer, from a thread that gives way as
-/// well: a thread that such a one started would give way too, and be used for the work of others afterwards.
+/// well: a thread that it started itself would give way too, and be used for the work of others afterwards.
 pub async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, JoinError> {

@@ -85,7 +85,7 @@ fn fill(folder: &Path) -> Result<(), Box<dyn Error>> {
         "half a line was taken back: {report}"
     );
 
-    // Room for some of those that are written together: each gets its own result.
+    // Room for some of the records that are written together: each gets its own result.
     limit_files_to(Some(22_000))?;
     let entries: Vec<_> = (0..20)
         .map(|_| trail.enter(&call("c_02")).expect("it has a place"))

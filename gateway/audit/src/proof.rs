@@ -35,7 +35,7 @@ pub const PROOF_MAX_BYTES: u64 = 6 * (LINES_MAX_BYTES + LINE_MAX_BYTES) as u64;
 /// The record to be proven.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProofSubject {
-    /// The end of a call or, where there is none, its intent.
+    /// The end of a call or, if there is none, its intent.
     Call(String),
     Numbered {
         chain: ChainName,

@@ -109,7 +109,7 @@ pub fn tail(
     survey.warn();
     let mut follow = TrailFollower::new(folder, filter.clone());
     let mut last: Vec<AuditRecord> = Vec::new();
-    // The chain that was written to last comes first: most others end before what they would have to be newer than.
+    // The chain that was written to last comes first: most others end before the records that theirs would have to be newer than.
     survey
         .chains
         .sort_by_key(|chain| Reverse(chain.last.map(|last| last.time)));

@@ -1,4 +1,4 @@
-//! Files inside the program, which are compressed there: most processes need few of them.
+//! Files inside the program, which are compressed there: most processes need only a few.
 
 use std::io::{Read as _, Write as _};
 

@@ -83,7 +83,7 @@ pub struct LedgerFigures {
     /// Requests to the ledger that were answered, and that were not.
     pub answered: u64,
     pub failed: u64,
-    /// The time of all of them.
+    /// The total time of these requests.
     pub seconds: f64,
     /// The results of the waiting requests.
     pub granted: u64,

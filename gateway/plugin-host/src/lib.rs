@@ -1,8 +1,8 @@
 //! Loads and runs plugins. The only crate that names wasmtime.
 //!
-//! A plugin is a file; [`PluginHost`] watches a folder of them, compiles each off the call path, tries it, and swaps it in whole. A
-//! built-in plugin serves if the folder has no such file. A call goes to the newest generation of the plugin that provides
-//! the collection's adapter.
+//! A plugin is a file; [`PluginHost`] watches a folder of such files, compiles each off the call path, tries it, and swaps it in
+//! as a whole. A built-in plugin serves if the folder has no such file. A call goes to the newest generation of the plugin that
+//! provides the collection's adapter.
 
 pub mod adapter;
 pub mod config;

@@ -350,8 +350,8 @@ impl PluginLoader {
         Some(report(name.to_owned(), Err(reason)))
     }
 
-    /// Returns the plugin that now serves and what an operator should know of it, or `None` if the file holds what is
-    /// served already.
+    /// Returns the plugin that now serves and what an operator should know about it, or `None` if the file contains
+    /// what is served already.
     async fn load_file(
         &mut self,
         name: &str,

@@ -27,8 +27,8 @@ pub(crate) struct ServerEngine {
     is_reached: AtomicBool,
 }
 
-/// A transaction that has the lock of writers, so that everything read inside stays true until the end. Dropping it undoes
-/// it.
+/// A transaction that has the lock of writers, so that everything read inside remains true until the end. Dropping it
+/// rolls it back.
 pub(crate) enum StateChange {
     Sqlite(FileTransaction),
     Postgresql(Transaction<'static, Postgres>),

@@ -61,7 +61,7 @@ pub(crate) struct LegacyBuild {
 }
 
 impl LegacyFiles {
-    /// Reads them; `None` if there are none.
+    /// Reads the files; `None` if there are none.
     pub(crate) fn read(folder: &Path) -> Result<Option<Self>, StateError> {
         let mut secrets = Vec::new();
         for (purpose, name) in SECRETS {

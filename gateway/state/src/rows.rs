@@ -233,7 +233,7 @@ pub struct KeyUseRow {
     /// The key's id.
     pub key: String,
     pub calls: i64,
-    /// The time of the last of them.
+    /// The time of the last one.
     pub last_ms: i64,
 }
 

@@ -56,8 +56,8 @@ pub(crate) struct UpstreamInbox {
     /// The name of the server in the log.
     name: Arc<str>,
     waiting: Mutex<InboxState>,
-    /// Cancelled when the server no longer knows the session, or it is no longer clear what its questions are about: open requests may
-    /// end in it, and no other is begun.
+    /// Cancelled when the server no longer knows the session, or it is no longer clear what its questions are about: open
+    /// requests may finish, but no new one is begun.
     forgotten: CancellationToken,
     ask: Vec<ClientCapability>,
     /// Whether callers that must not see each other's messages share the session.

@@ -56,7 +56,7 @@ pub(crate) struct MajorityReading {
     pub(crate) reading: Reading,
     /// The cells that are something else.
     pub(crate) others: u64,
-    /// Some of them.
+    /// Some of these cells.
     pub(crate) examples: Vec<String>,
 }
 

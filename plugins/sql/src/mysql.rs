@@ -27,7 +27,7 @@ pub(crate) fn kind(native: &str) -> Option<Type> {
         "tinyint" if native.starts_with("tinyint(1)") => Type::Boolean,
         "bit" if native.starts_with("bit(1)") => Type::Boolean,
         "tinyint" | "smallint" | "mediumint" | "int" | "year" => Type::Integer,
-        // The value may exceed 2^53; a contract that knows better says `integer`.
+        // The value may exceed 2^53; a contract may override it with `integer`.
         "bigint" | "decimal" => Type::Decimal,
         "float" | "double" => Type::Number,
         "date" => Type::Date,

@@ -9,7 +9,7 @@ use weir_plugin_sdk::{Error, Type, Value, Zone};
 pub(crate) fn kind(native: &str) -> Option<Type> {
     Some(match native {
         "int2" | "int4" => Type::Integer,
-        // The value may exceed 2^53; a contract that knows better says `integer`.
+        // The value may exceed 2^53; a contract may override it with `integer`.
         "int8" | "numeric" => Type::Decimal,
         "float4" | "float8" => Type::Number,
         "bool" => Type::Boolean,

@@ -113,7 +113,7 @@ impl ToolLowering<'_> {
         });
     }
 
-    /// Removes choices between whole argument lists, which no client takes. The arguments that they name stay.
+    /// Removes choices between whole argument lists, which no client takes. The arguments that they name are kept.
     fn top(&mut self, members: &mut Map<String, Value>) {
         if let Some(conflict) = merge_all_of(members) {
             self.lose(TOP_LEVEL, "", twice(&conflict));
@@ -314,7 +314,7 @@ impl ToolLowering<'_> {
         if let Some(value) = take_beside_null(members) {
             let beside = std::mem::replace(members, value);
             members.extend(beside);
-            // A null default says that null and absence are the same: nothing is lost.
+            // A null default means that null and absence are the same: nothing is lost.
             if members
                 .get("default")
                 .is_none_or(|default| !default.is_null())

@@ -18,7 +18,7 @@ const KEPT_STEPS: u64 = 8;
 /// Schemas of documents inside that are compiled on all ways to them. Each takes ten microseconds and a kilobyte.
 const WAYS_MAX: usize = 100_000;
 
-/// Returns the steps, and the schema that takes most of them.
+/// Returns the steps, and the schema that takes the most.
 pub(super) fn steps(graph: &SchemaGraph<'_>) -> (u64, NodeId) {
     let mut looked_at = vec![0_u64; graph.nodes.len()];
     let mut kept = looked_at.clone();

@@ -18,8 +18,8 @@ fn is_long(number: &str) -> bool {
         && number.parse::<u64>().is_err()
 }
 
-/// Writes each integer of more than 64 bits as a text behind [`super::DIGITS_MARK`]; `None` if there is none, or if a text has
-/// the mark already.
+/// Writes each integer of more than 64 bits as a text behind [`super::DIGITS_MARK`]; `None` if there is no such integer, or if
+/// a text has the mark already.
 pub(super) fn marked(text: &str) -> Option<String> {
     let has_mark =
         || text.contains(super::DIGITS_MARK) || text.to_ascii_lowercase().contains("\\udbff");

@@ -1,4 +1,4 @@
-//! The form of a schema whose check counts its steps and gives up when the budget is spent.
+//! The form of a schema whose check counts its steps and stops when the budget is spent.
 //!
 //! The validator itself has no budget. So each schema of a document becomes a separate definition that begins with a
 //! keyword of ours, `{"allOf": [{"weir:steps": …}, the schema]}`: once the budget is spent the keyword fails, nothing below

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use super::{ChainName, ChainView, FolderSurvey, SegmentView, lock_ended, remove_lock, sync};
 use crate::RecordHash;
 
-/// Statements that one record holds; at about 200 bytes each they stay below the longest line.
+/// The number of statements in one record; at about 200 bytes each they fit into the longest line.
 const STATEMENTS_MAX: usize = 1000;
 /// Segments that one run removes.
 const SEGMENTS_MAX: usize = 500;

@@ -1,4 +1,4 @@
-//! `weir:plugin/http`: web services, by the name of a connection. Base address and credentials stay in the host.
+//! `weir:plugin/http`: web services, by the name of a connection. Base address and credentials never leave the host.
 
 use std::{borrow::Cow, sync::Arc};
 

@@ -183,7 +183,7 @@ impl PluginLoader {
         why
     }
 
-    /// Asks the build for its definitions. A kept build must say what it was kept for.
+    /// Asks the build for its definitions. A kept build must declare what it was kept for.
     async fn find_tools(&self, build: &mut BuildCandidate) -> Result<(), String> {
         let defined = self
             .ask_definitions(&build.config, &build.generation)
@@ -204,7 +204,7 @@ impl PluginLoader {
         let path = match &build.place {
             BuildPlace::File(file) => self.config.plugins.join(file),
             BuildPlace::Kept { path, .. } => path.clone(),
-            // What came with the program has no signature of its own; that of a library was checked before it was opened.
+            // A built-in plugin has no separate signature; that of a library was checked before it was opened.
             BuildPlace::BuiltIn(_) | BuildPlace::Library { .. } | BuildPlace::Serving => {
                 return Ok(());
             }

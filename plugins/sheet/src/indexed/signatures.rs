@@ -1,9 +1,9 @@
 //! Finds the rows that may contain a text with a certain part: a signature file in slices, stored as entries of an index.
 //!
 //! Rows that follow each other are a block. Each three adjacent bytes of a block's texts set one bit of its signature, so a block
-//! that lacks a bit of the part's own threes does not hold the part. The entries of one bit give it for many blocks at once; few
-//! of these are read for a part, and never the whole signatures of all blocks. ASCII letters count as lower case, so that one
-//! file serves both ways to compare.
+//! that lacks a bit of the part's own threes does not contain the part. The entries of one bit give it for many blocks at once;
+//! few of these are read for a part, and never the whole signatures of all blocks. ASCII letters count as lower case, so that
+//! one file serves both ways to compare.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
