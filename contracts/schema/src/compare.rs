@@ -74,8 +74,8 @@ pub enum PathStep<'s> {
     Same,
 }
 
-/// Returns all changes between two schemas in their one spelling. It takes from the steps that all comparisons of a diff have
-/// together; where they are over, the rest is undecided.
+/// Returns all changes between two schemas in their one spelling. It draws on the steps that all comparisons of a diff share;
+/// once they are used up, the rest is undecided.
 pub fn compare<'s>(
     old: &'s NormalSchema,
     new: &'s NormalSchema,

@@ -22,8 +22,8 @@ pub(crate) const STEPS_MAX: u64 = 200_000;
 /// How deep the values are that a schema is measured by. A schema within itself may cost more with each level; what calls
 /// send deeper is bounded by their budget.
 const LEVELS: usize = 4;
-/// The states that count as one step for each byte of a long text. The engine is linear in the text; where it cannot keep what
-/// it computed, it goes through all of its states again with each byte.
+/// The states that count as one step for each byte of a long text. The engine is linear in the text; when it cannot cache what
+/// it computed, it goes through all of its states again for each byte.
 const BYTE_STATES: u64 = 24;
 
 /// Bytes that the compiled patterns of a schema may take.

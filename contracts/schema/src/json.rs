@@ -139,7 +139,7 @@ pub fn mended(text: &str) -> Option<String> {
 /// The mark before the digits of an integer in [`with_marked_digits`]: a code point that is not a character.
 pub const DIGITS_MARK: char = '\u{10fffe}';
 
-/// Writes integers of more than 64 bits, which a reader of numbers would round, as texts behind [`DIGITS_MARK`]; `None` if there
+/// Writes integers of more than 64 bits, which a reader of numbers would round, as texts after [`DIGITS_MARK`]; `None` if there
 /// are none.
 pub fn with_marked_digits(text: &str) -> Option<String> {
     mend::marked(text)
@@ -155,8 +155,8 @@ pub fn read_kept(text: &str) -> Result<Value, JsonError> {
     }
 }
 
-/// Reads as far as it goes and reports every fault, but no more than [`FAULTS_MAX`]. The value is there unless the text is not JSON or too deep; of
-/// duplicate keys it holds the last, and numbers out of range are as near as a double comes.
+/// Reads as far as it goes and reports every fault, but no more than [`FAULTS_MAX`]. The value is present unless the text is not
+/// JSON or too deep; of duplicate keys it has the last, and numbers out of range become the nearest double.
 pub fn read_all(text: &str) -> (Option<Value>, Vec<JsonError>) {
     read_to(text, DEPTH_MAX)
 }

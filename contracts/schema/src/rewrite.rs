@@ -1,7 +1,7 @@
 //! Rewrites schemas that some clients refuse in other forms that mean the same.
 //!
-//! If the root of an input cannot be written otherwise, it is published wider than it is, and arguments are checked
-//! against the whole of it.
+//! If the root of an input cannot be written differently, a wider one is published, and arguments are checked
+//! against the original.
 
 mod pattern;
 

@@ -39,7 +39,7 @@ impl From<Value> for RawSchema {
 impl<'de> Deserialize<'de> for RawSchema {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let text = Box::<RawValue>::deserialize(from)?;
-        // Weir writes schemas on one line; a schema written otherwise must not split a message.
+        // Weir writes schemas on one line; a schema written differently must not split a message.
         match text.get().contains(['\n', '\r']) {
             true => serde_json::from_str::<Value>(text.get())
                 .map(Self::from)

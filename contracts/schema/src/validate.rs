@@ -471,7 +471,7 @@ impl InvalidArguments {
 }
 
 impl ErrorContent<'_> {
-    /// Returns the JSON. It is written by hand: most of it is there as text, which serde would write anew, member by
+    /// Returns the JSON. It is written by hand: most of it exists as text, which serde would rewrite, member by
     /// member.
     pub fn to_json(&self) -> String {
         let errors: usize = self

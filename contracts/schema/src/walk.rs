@@ -131,7 +131,7 @@ pub fn each_inside_at<'s>(
     let Ok(()) = try_each_inside_at(members, place, &mut always);
 }
 
-/// Returns the value of a keyword with every schema directly inside written anew. A value that holds none is copied.
+/// Returns the value of a keyword with every schema directly inside rewritten. A value without any is copied.
 pub fn map_inside<'s, E>(
     keyword: &str,
     value: &'s Value,

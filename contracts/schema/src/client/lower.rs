@@ -326,7 +326,7 @@ impl ToolLowering<'_> {
         has_changed
     }
 
-    /// Drops an enum unless all of its values are texts, and those of a text.
+    /// Drops an enum unless all of its values are texts and the schema allows texts.
     fn texts(&mut self, members: &mut Map<String, Value>, at: &str) {
         if let Some(value) = members.shift_remove("const") {
             members.entry("enum").or_insert(json!([value]));

@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-/// Merges the members of `allOf` into their schema: properties and required names are joined, and of other keywords the
-/// first counts. Returns a keyword that was there twice with different values, if there was one.
+/// Merges the members of `allOf` into their schema: properties and required names are joined, and for other keywords
+/// the first one counts. Returns a keyword that occurred twice with different values, if any.
 pub(super) fn merge_all_of(members: &mut Map<String, Value>) -> Option<String> {
     let mut conflict = None;
     if has_odd_parts(members) {

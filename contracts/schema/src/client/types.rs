@@ -58,7 +58,7 @@ pub(super) fn find_type_of_values(members: &Map<String, Value>) -> Option<Value>
     }
 }
 
-/// Returns a value of any type as a union of types; of lists it has those of texts.
+/// Returns a value of any type as a union of types; its only lists are lists of texts.
 pub(super) fn write_any_value() -> Value {
     json!([
         { "type": "string" },
@@ -321,7 +321,7 @@ mod tests {
         ] {
             check(schema, expected, &rules);
         }
-        // What is written for a value of any type is bounded.
+        // The schemas written for values of any type are bounded.
         let many: serde_json::Map<_, _> =
             (0..20_000).map(|n| (format!("p{n}"), json!({}))).collect();
         let lowered = lower("t", &object(many.into(), json!([])), ClientProfile::Gemini);

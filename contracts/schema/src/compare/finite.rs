@@ -137,7 +137,7 @@ fn list_numbers(schema: &Value, types: u8) -> Option<Vec<Value>> {
     let most = bound(schema, "maximum", "exclusiveMaximum", false).ok()??;
     match least.at.compare(most.at) {
         Ordering::Less => None,
-        // The ends may be apart beyond what a double holds.
+        // The distance of the ends may exceed what a double can hold.
         _ if !is_exact(least.at) => None,
         Ordering::Equal if !least.exclusive && !most.exclusive => Some(vec![match least.at {
             ExactNumber::Whole(whole) => i64::try_from(whole).ok()?.into(),
@@ -154,7 +154,7 @@ pub(super) fn is_exact(number: ExactNumber) -> bool {
     }
 }
 
-/// Returns the whole numbers within the bounds of a schema, where they are few.
+/// Returns the whole numbers within the bounds of a schema, if there are few.
 fn whole_numbers(schema: &Value) -> Option<Vec<Value>> {
     let whole = |key, exclusive, upwards| {
         let bound = bound(schema, key, exclusive, upwards).ok()??;

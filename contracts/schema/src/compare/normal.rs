@@ -309,8 +309,8 @@ impl<'s> SchemaInliner<'s> {
         Ok(())
     }
 
-    /// Returns a digest of everything that the reference reaches. Where that is not found (an anchor, an address), it may be
-    /// anything in the document.
+    /// Returns a digest of everything that the reference reaches. If the target is not found (an anchor, an address), it may
+    /// be anything in the document.
     fn leads_to(&self, reference: &str) -> String {
         if self.has_bases {
             return digest(self.root);

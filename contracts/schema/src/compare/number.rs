@@ -7,7 +7,7 @@ use serde_json::{Number, Value};
 /// Whole numbers beyond this are left to doubles.
 const WHOLE_MAX: f64 = 1e30;
 
-/// A bound as a number: whole where it is, else a double.
+/// A bound as a number: an integer if it is whole, otherwise a double.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum ExactNumber {
     Whole(i128),
@@ -102,7 +102,7 @@ impl RangeBound {
     }
 }
 
-/// A positive decimal, as digits and places behind the point.
+/// A positive decimal, as digits and places after the point.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DecimalStep {
     digits: i128,

@@ -423,7 +423,7 @@ pub(super) fn most_items(schema: &Value) -> u64 {
     last.min(read_count(schema, "maxItems"))
 }
 
-/// Returns the most members that an object may have: a closed one has those of its names.
+/// Returns the most members that an object may have: a closed one has at most its named members.
 pub(super) fn most_members(schema: &Value) -> u64 {
     let stated = read_count(schema, "maxProperties");
     if !is_false(part(schema, "additionalProperties")) || schema.get("patternProperties").is_some()

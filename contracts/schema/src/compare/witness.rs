@@ -1,4 +1,4 @@
-//! A value that shows what a change breaks: valid before and not after, or, of a result, after and not before.
+//! A value that shows what a change breaks: valid before and not after, or, for a result, after and not before.
 //!
 //! A witness is guessed from the two schemas at the place that changed, and put into whole arguments or a whole result. It is
 //! reported only if the validator agrees on both sides.
@@ -310,7 +310,7 @@ fn numbers(source: &Value, target: &Value, values: &mut Vec<Value>) {
             );
         }
     }
-    // The ends of a range may be far from it, what lies between is not.
+    // The ends of a range may be far from it, but not the values between them.
     for (index, one) in found.iter().enumerate() {
         values.extend(found[..index].iter().flat_map(|two| {
             let middle = (one + two) / 2.0;

@@ -1,5 +1,5 @@
 //! Computes what compiling a schema takes. For each rule about unevaluated members the validator writes out the schemas that apply
-//! to the value, and for each union it looks for what the alternatives require. References are followed anew each time.
+//! to the value, and for each union it looks for what the alternatives require. References are followed again each time.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -10,8 +10,8 @@ use super::{
     levels::ENDLESS,
 };
 
-/// Steps for all of a schema. Looking at a schema is one; these take a tenth of a second. A part is compiled anew for each
-/// example that a refusal makes, so that they are few.
+/// Steps for all of a schema. Looking at a schema is one; these take a tenth of a second. A part is compiled again for
+/// each example that a refusal makes, so the limit is low.
 pub(super) const COMPILING_MAX: u64 = 200_000;
 /// Steps of a schema that is written out: it is kept, in about a kilobyte.
 const KEPT_STEPS: u64 = 8;
@@ -83,7 +83,7 @@ pub(super) fn has_too_many_ways(graph: &SchemaGraph<'_>) -> bool {
     false
 }
 
-/// Returns the sum of what is counted for schemas. It ends before one more would be too many to count.
+/// Returns the sum of the counts of schemas. It saturates instead of overflowing.
 fn sum(counts: &[u64], ids: impl Iterator<Item = NodeId>) -> u64 {
     ids.fold(0_u64, |sum, id| sum.saturating_add(counts[id]))
         .min(ENDLESS)

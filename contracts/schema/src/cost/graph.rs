@@ -15,7 +15,7 @@ use crate::{
 /// The number of a schema in its document; the root is 0.
 pub(crate) type NodeId = usize;
 
-/// The way in which a schema applies to the value of another schema.
+/// How a schema applies to the value of another schema.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum SchemaLink {
     /// The value must meet both.
@@ -60,7 +60,7 @@ pub(super) struct SchemaNode {
     /// States of the patterns for the value, and of those for the names of its members.
     states: u64,
     name_states: u64,
-    /// Whether unevaluated members have a rule, so that the schemas for the same value are visited once more.
+    /// Whether unevaluated members have a rule, so that the schemas for the same value are visited again.
     pub(super) marks: bool,
 }
 

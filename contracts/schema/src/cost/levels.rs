@@ -146,7 +146,7 @@ impl<'g> CostLevels<'g> {
                 .map(|id| self.deep[*id][task as usize])
                 .fold(0, u64::saturating_add)
         };
-        // The values inside are checked once more to find out which of them are evaluated.
+        // The values inside are checked again to find out which are evaluated.
         let mut marking = InnerSteps::default();
         if task == EvaluationMode::Mark || node.marks {
             let contained = total(&node.contained, EvaluationMode::Check);

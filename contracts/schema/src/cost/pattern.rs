@@ -29,7 +29,7 @@ impl PatternCost {
         match parsed(pattern) {
             Some(hir) => {
                 let states = states(&hir, |_| 1);
-                // Where it cannot be read with its classes of letters and digits written out, these count as larger.
+                // If it cannot be read with its classes of letters and digits written out, these count as larger.
                 let written = parsed(&without_shorthands(pattern)).unwrap_or(hir);
                 Self {
                     steps: 1 + states / STATES,

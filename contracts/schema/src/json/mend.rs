@@ -18,7 +18,7 @@ fn is_long(number: &str) -> bool {
         && number.parse::<u64>().is_err()
 }
 
-/// Writes each integer of more than 64 bits as a text behind [`super::DIGITS_MARK`]; `None` if there is no such integer, or if
+/// Writes each integer of more than 64 bits as a text after [`super::DIGITS_MARK`]; `None` if there is no such integer, or if
 /// a text has the mark already.
 pub(super) fn marked(text: &str) -> Option<String> {
     let has_mark =

@@ -15,8 +15,8 @@ use crate::{
 /// Schemas that are searched for patterns to leave out. Beyond this number, a schema counts as one that has such a pattern.
 const SCHEMAS_MAX: usize = 200_000;
 
-/// Writes patterns as JavaScript reads them with its flag `u`, as JSON Schema advises: clients that compile one of another form
-/// lose the tool, or all tools. A pattern that cannot be written so is left out.
+/// Writes patterns as JavaScript reads them with its flag `u`, as JSON Schema advises: clients that compile a pattern in
+/// another form lose the tool, or all tools. A pattern that cannot be written that way is left out.
 pub fn plain_patterns(schema: &mut Value, lowered: &mut RewriteReport) {
     plain_escapes(schema, lowered);
     let mut foreign = BTreeSet::new();

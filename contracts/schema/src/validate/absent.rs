@@ -1,4 +1,4 @@
-//! Members that are null and might as well not be there.
+//! Members that are null and might as well be absent.
 //!
 //! Many clients send every argument of a tool, with null for those that have no value. Where an optional member may not be
 //! null, null counts as absent. Where null is a valid value, it is kept.
@@ -11,7 +11,7 @@ use crate::{json, walk};
 /// The number of schemas for the same value that are examined.
 const ARMS_MAX: usize = 64;
 
-/// Takes out of `value` every null that counts as absent; true where there was one.
+/// Takes out of `value` every null that counts as absent; returns true if there was one.
 pub(super) fn leave_out(root: &Value, value: &mut Value) -> bool {
     within(root, root, value, 0)
 }

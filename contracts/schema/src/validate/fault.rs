@@ -5,8 +5,8 @@ use weir_text::shorten;
 
 use crate::json::push_pointer;
 
-/// Returns the fault that is meant, where alternatives fit none: that of the alternative of which most fits. Of several the
-/// first counts, which in a published schema is the tool's own result.
+/// Returns the fault to report if no alternative fits: that of the alternative which fits best. If several do, the first
+/// counts, which in a published schema is the tool's own result.
 pub(super) fn nearest<'e>(error: &'e ValidationError<'e>) -> &'e ValidationError<'e> {
     let (Kind::AnyOf { context } | Kind::OneOfNotValid { context }) = error.kind() else {
         return error;

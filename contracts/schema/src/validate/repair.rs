@@ -1,6 +1,6 @@
 //! Completes the errors of a call, so that a client without any other information can repair it in one go.
 //!
-//! For that the errors are tried out: they are applied to the arguments as such a client would do it, and a fault that
+//! For that the errors are tried out: they are applied to the arguments as such a client would, and a fault that
 //! remains becomes a further error, until none is left or the whole is replaced by an example.
 
 use serde_json::{Map, Value};

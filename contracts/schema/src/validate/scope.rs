@@ -13,7 +13,7 @@ use crate::{
 pub(super) struct DynamicScope {
     /// Whether a reference was followed.
     is_inside: bool,
-    /// The outermost schema for each name of the graph, where there is one.
+    /// The outermost schema for each name of the graph, if there is one.
     outermost: Vec<Option<NodeId>>,
 }
 

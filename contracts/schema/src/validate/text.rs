@@ -333,7 +333,7 @@ fn render_value(value: &Value, write: fn(&str) -> String) -> String {
     }
 }
 
-/// Returns an allowed text as it is, or as a JSON string where it would be read as another value, or as several.
+/// Returns an allowed text as it is, or as a JSON string if it would otherwise be read as another value, or as several.
 fn quote_odd(text: &str) -> String {
     let is_plain = !text.is_empty()
         && text.trim() == text

@@ -14,7 +14,7 @@ use serde_json::{Value, value::RawValue};
 use super::ArgumentError;
 use crate::json;
 
-/// The bytes kept for one schema at most; what does not fit is made anew for each refusal.
+/// The maximum bytes kept for one schema; what does not fit is made again for each refusal.
 const BYTES_MAX: usize = 256 << 10;
 
 /// A value of the schema and its text, so that reporting it again is only a copy.
@@ -53,7 +53,7 @@ pub struct SchemaViolation {
     pub(super) json: OnceLock<String>,
 }
 
-/// Properties in their order, unknown ones behind. A container comes after its members, and the whole last, since its example
+/// Properties in their order, then unknown ones. A container comes after its members, and the whole last, since its example
 /// replaces earlier repairs.
 #[derive(Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct ViolationRank {
