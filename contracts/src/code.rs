@@ -3,7 +3,7 @@
 //! A plugin with prompts or resources defines `{"tools": [...], "items": {"prompts", "resources", "resourceTemplates"}}`.
 //!
 //! An SDK only declares; everything is judged here, once for every language. Definitions are a JSON array of MCP Tool
-//! objects. What an author may have meant otherwise is refused with its place, so that nothing is published that clients
+//! objects. What an author may have meant differently is refused with its place, so that nothing is published that clients
 //! read differently: unknown members, schemas that refer elsewhere, defaults that do not fit.
 
 mod output;

@@ -53,7 +53,7 @@ pub struct CompiledContract {
     /// answer for this version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub definitions: Option<String>,
-    /// The upstream server that the contract was compiled from, or the plugin where it has prompts or resources. Any
+    /// The upstream server that the contract was compiled from, or the plugin if it has prompts or resources. Any
     /// other plugin is named by its tools.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub maker: Option<ToolProvider>,
@@ -140,7 +140,7 @@ pub struct OfferTarget {
     /// Arguments that every call carries and no agent sees or sets.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub set: Map<String, Value>,
-    /// The headers that repeat set arguments: the name behind `Mcp-Param-`, and the value.
+    /// The headers that repeat set arguments: the name after `Mcp-Param-`, and the value.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub set_headers: BTreeMap<String, String>,
     /// The maker's result is not an object: it is published, and answered, as `{result: …}`.
@@ -606,8 +606,7 @@ impl ContractCollection {
 }
 
 impl ToolBinding {
-    /// Returns the values that the source is asked with and where each goes: every argument that is there, then every
-    /// bound field.
+    /// Returns the values for the source and where each goes: every argument that is present, then every bound field.
     pub fn asked<'a>(
         &'a self,
         arguments: &'a serde_json::Map<String, Value>,

@@ -1,9 +1,10 @@
 //! Compares two versions of a contract by what the change does to callers: every difference by its rule, and the worst
 //! one.
 //!
-//! An input breaks when arguments that were valid are so no longer, an output when a result may come that was not
-//! valid before. Where that can be shown, the item has a witness: whole arguments or a whole result, checked against
-//! both schemas. What no rule decides is `undecided` and counts as breaking. `docs/contract-changes.md` lists the rules.
+//! An input breaks when arguments that were valid no longer are, an output when a result is possible that was not
+//! valid before. If that can be shown, the item has a witness: whole arguments or a whole result, checked against
+//! both schemas. What no rule decides is `undecided` and counts as breaking. `docs/contract-changes.md` lists the
+//! rules.
 
 mod binding;
 mod consent;
@@ -37,7 +38,7 @@ pub use weir_schema::compare::{ChangeSeverity, SchemaSide};
 const VALUE_BYTES_MAX: usize = 4_096;
 /// Witnesses that are looked for in one diff.
 const WITNESSES_MAX: usize = 200;
-/// Values of the schemas that these are looked for in: each is read anew for each witness.
+/// Values of the schemas that these are looked for in: each is read again for each witness.
 const WITNESS_VALUES_MAX: usize = 1_000_000;
 /// The steps of all comparisons of schemas in one diff: what one step takes is some tenth of a microsecond.
 const STEPS_MAX: usize = 20_000_000;

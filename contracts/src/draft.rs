@@ -58,7 +58,7 @@ pub struct ContractDraft {
 
 const TITLE_LENGTH: usize = 150;
 
-/// Drafts a contract. The error is for a source of which no tool can be made: a sentence for each reason.
+/// Drafts a contract. The error is for a source from which no tool can be made: a sentence for each reason.
 pub fn draft(input: &DraftInput<'_>) -> Result<ContractDraft, Vec<String>> {
     let (read, notes) = as_read(input.shape);
     let mut drafter = ContractDrafter::new(input, &read);
@@ -542,8 +542,8 @@ impl<'a> ContractDrafter<'a> {
     /// Writes `type: …` with the keys that belong to it.
     fn type_of(&self, field: &ShapeField, written: bool) -> String {
         match field.kind {
-            // It is answered as text, since a number of JSON may not hold its digits, and so it is asked for.
-            // So is a key of another table.
+            // It is answered as text, since a number in JSON may not preserve its digits, and so is also
+            // asked for as text. So is a key of another table.
             ValueType::Decimal
                 if self.shape.key.contains(&field.key) || self.relates_by(&field.key) =>
             {
@@ -634,7 +634,7 @@ fn help(field: &ShapeField) -> String {
         .unwrap_or_default()
 }
 
-/// Writes what a filter asks of a column, by the source's own words on it or by its name.
+/// Writes what a filter asks about a column, using the source's description of it or its name.
 fn help_and(field: &ShapeField, asked: &str) -> String {
     let own = field.description.as_deref().map(str::trim);
     render_help(&match own.filter(|text| !text.is_empty()) {

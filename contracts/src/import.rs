@@ -43,7 +43,7 @@ const ROUNDS_MAX: usize = 20;
 pub struct ImportOptions<'a> {
     /// The contract's name; derived from the document's title if absent.
     pub name: Option<&'a str>,
-    /// Patterns of which an operation meets one: its tool, its id, its path, `METHOD /path`, or a tag.
+    /// Patterns, one of which an operation must match: its tool, its id, its path, `METHOD /path`, or a tag.
     pub only: &'a [String],
     /// The address that the document was fetched from; servers may be relative to it.
     pub url: Option<&'a str>,

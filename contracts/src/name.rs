@@ -1,5 +1,5 @@
-//! Names of contracts, collections and tools: each rule once, with the sentence that refuses. Those of the fields of a
-//! schema stand in [`weir_schema::name`].
+//! Names of contracts, collections and tools: each rule once, with the sentence that refuses. The rules for the fields
+//! of a schema are in [`weir_schema::name`].
 
 pub(crate) use weir_schema::name::FIELD_LENGTH_MAX;
 pub use weir_schema::name::{check_field, is_field, is_invisible, nearest, plain_field, quoted};

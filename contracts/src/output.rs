@@ -102,7 +102,7 @@ pub struct CheckedRecord {
 pub struct OutputMismatch {
     /// JSON Pointer within the records.
     pub path: String,
-    /// The number of the record, from 0, where there are several.
+    /// The number of the record, from 0, if there are several.
     pub record: Option<usize>,
     /// The column, if it is one that may leave: other names are the source's own words.
     pub column: Option<String>,
@@ -325,7 +325,7 @@ struct OutputWalk {
     /// The place, filled from the inside outwards while an error leaves.
     place: RefCell<Vec<String>>,
     is_lenient: bool,
-    /// Texts behind [`json::DIGITS_MARK`] are integers of more than 64 bits.
+    /// Texts after [`json::DIGITS_MARK`] are integers of more than 64 bits.
     reads_digits: bool,
     /// A whole number beyond ±(2^53−1) was read as a double.
     has_large_double: Cell<bool>,

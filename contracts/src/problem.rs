@@ -9,7 +9,7 @@ pub struct FileProblem {
     pub file: String,
     /// The place in the file, as a JSON Pointer (`/tools/0/fields/2/min`); empty for the whole file.
     pub place: String,
-    /// The line of that place, from 1, where it is known.
+    /// The line of that place, from 1, if it is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<usize>,
     /// The fault, in one sentence without a final stop.
@@ -56,7 +56,7 @@ impl FileProblem {
 
 impl std::fmt::Display for FileProblem {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // What came over the admin API has no file.
+        // A contract from the admin API has no file.
         write!(
             out,
             "{}",

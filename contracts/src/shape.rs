@@ -41,7 +41,7 @@ pub struct CollectionShape {
     /// records them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
-    /// The tables of a source that has several and of which the settings name none. Only a description has them: no
+    /// The tables of a source that has several, if the settings do not name one. Only a description has them: no
     /// contract records them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<ShapePart>,
@@ -163,7 +163,7 @@ pub struct ColumnOverride {
 }
 
 impl CollectionShape {
-    /// Creates a shape of which nothing else is known.
+    /// Creates a shape about which nothing else is known.
     pub(crate) fn new(
         name: &str,
         fields: Vec<ShapeField>,

@@ -85,7 +85,7 @@ pub struct CompiledUpstream {
 }
 
 /// Compiles the text of a document ([`offer::OfferDocument`]). An error is one of the document as a whole or of the overlay; an
-/// offer of which nothing is left makes a contract without tools.
+/// offer with nothing left makes a contract without tools.
 pub fn compile(
     upstream: &UpstreamOptions<'_>,
     document: &str,
@@ -565,7 +565,7 @@ impl UpstreamCompiler<'_> {
         self.unused_names(overlay, offer);
     }
 
-    /// Notes the names in `take` and `leave` that no item has. A pattern may be there for what comes later.
+    /// Notes the names in `take` and `leave` that no item has. A pattern may be meant for later items.
     fn unused_names(&mut self, overlay: &UpstreamOverlay, offer: &ParsedOffer) {
         let names: BTreeSet<&str> = offer.items.iter().map(|item| item.name.as_str()).collect();
         for (key, patterns) in [("take", &overlay.take), ("leave", &overlay.leave)] {

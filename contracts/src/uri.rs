@@ -1,4 +1,4 @@
-//! Gives each resource one name in the whole gateway, and finds the way back to the server's own.
+//! Gives each resource one name in the whole gateway, and maps it back to the server's own.
 //!
 //! Two servers may both have `file:///readme`, and a client identifies a resource only by its URI. A resource is
 //! therefore published as `<contract>+<uri>`, which is a URI with its own scheme. A page of MCP Apps keeps its scheme,

@@ -18,7 +18,7 @@ use crate::{
     name, offer, validate,
 };
 
-/// Keywords that give a schema an address or a dialect, which a part of another has not.
+/// Keywords that give a schema an address or a dialect, which a part of another schema does not have.
 const ADDRESSES: &[&str] = &[
     SCHEMA,
     ID,
@@ -174,8 +174,8 @@ fn as_definition(mut schema: Map<String, Value>, field: &str) -> Map<String, Val
     ])
 }
 
-/// Moves the definitions of a part up to those of the whole. One that is there already is shared; another of its name
-/// gets a number.
+/// Moves the definitions of a part up to those of the whole. One that exists already is shared; a different one with
+/// the same name gets a number.
 pub(super) fn lift(part: &mut Value, defs: &mut Map<String, Value>) {
     let Value::Object(members) = part else { return };
     let Some(Value::Object(mut own)) = members.shift_remove(DEFS) else {

@@ -50,7 +50,7 @@ struct ContractParts<'d> {
     is_foreign: bool,
 }
 
-/// Annotations with what the protocol takes where they are absent, and the value that clients are careful about.
+/// Annotations with the protocol's default if they are absent, and the value that clients are careful about.
 const HINTS: [(&str, bool, bool); 4] = [
     ("readOnlyHint", false, false),
     ("destructiveHint", true, true),

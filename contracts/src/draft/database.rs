@@ -46,13 +46,13 @@ pub struct TableDraft {
     pub notes: Vec<String>,
 }
 
-/// A table of which the contract has nothing.
+/// A table without anything in the contract.
 pub struct LeftOutTable {
     pub table: String,
     pub why: String,
 }
 
-/// Drafts one contract. The error is for tables of which no tool can be made: each with the reason.
+/// Drafts one contract. The error is for tables from which no tool can be made: each with the reason.
 pub fn draft_database(input: &DatabaseInput<'_>) -> Result<DatabaseDraft, Vec<LeftOutTable>> {
     let read: Vec<(CollectionShape, Vec<String>)> = input
         .tables

@@ -171,7 +171,7 @@ impl<'a> ContractDrafter<'a> {
         columns.take(ORDERS_MAX).collect()
     }
 
-    /// Returns the columns that records are put together by: those of few values first, then times and keys of other
+    /// Returns the columns that records are grouped by: those of few values first, then times and keys of other
     /// tables, then texts.
     fn groups(&self) -> Vec<&'a ShapeField> {
         let rank = |field: &ShapeField| match field.kind {

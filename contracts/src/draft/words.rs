@@ -10,7 +10,7 @@ use crate::{
 
 /// Longer names leave no room for what filters put around them.
 const FIELD_LENGTH: usize = 50;
-/// Short enough to stand behind `create_`.
+/// Short enough to follow `create_`.
 const TOOL_PART_LENGTH: usize = 32;
 
 /// The name of a source's records, taken from the source's name.
@@ -180,7 +180,7 @@ const NO_NOUNS: &[&str] = &[
     "has",
     "have",
 ];
-/// The endings of plurals in other languages that English would put an s behind: Rechnungen, clienti.
+/// The endings of plurals in other languages to which English would add an s: Rechnungen, clienti.
 const FOREIGN: &[&str] = &["en", "i", "ia"];
 /// Singulars that end like plurals.
 const SINGULAR: &[&str] = &[

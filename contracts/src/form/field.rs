@@ -83,7 +83,7 @@ pub struct FieldChoice {
     pub title: Option<String>,
     /// Further texts of the source that a condition by it finds too.
     pub also: Vec<String>,
-    /// Its place among the choices of the file, of which some may be refused.
+    /// Its place among the choices of the file, some of which may be refused.
     pub index: usize,
 }
 
@@ -600,7 +600,7 @@ fn choices(table: &FormTable<'_>, problems: &mut FileProblems) -> Vec<FieldChoic
         let Some(choice) = choice(value, index, place.clone(), problems) else {
             continue;
         };
-        // Each is taken, whichever came before.
+        // Each is accepted, whatever came before.
         let mut known = Vec::new();
         for text in choice.texts() {
             if !taken.insert(text.clone()) {

@@ -206,7 +206,7 @@ impl SchemaLifter<'_> {
         self.part(schema, depth, &[])
     }
 
-    /// Lifts a schema that is part of an `allOf`: what a client does not send of the whole it does not send of the part.
+    /// Lifts a schema that is part of an `allOf`: what a client does not send for the whole, it does not send for the part.
     fn part(
         &mut self,
         schema: &Value,
@@ -476,7 +476,7 @@ impl SchemaLifter<'_> {
     }
 }
 
-/// Returns `true` for a pattern as JavaScript writes it, such as `/^[a-z]+$/i`. No text begins behind its first character, or
+/// Returns `true` for a pattern as JavaScript writes it, such as `/^[a-z]+$/i`. No text begins after its first character, or
 /// ends before its last one.
 fn is_delimited(pattern: &str) -> bool {
     let flags = |flag: char| flag.is_ascii_lowercase();

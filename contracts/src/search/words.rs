@@ -41,8 +41,8 @@ impl Tokenizer for WordStemmer {
 }
 
 impl WordStemmer {
-    /// Returns the empty words with which a name ends, as one word, which is the name to those who ask for it by nothing
-    /// else: `get_me`, `github_get_me`. `None` where it ends with another word.
+    /// Returns the empty words with which a name ends, as one word, for questions that consist of nothing else:
+    /// `get_me`, `github_get_me`. `None` if it ends with another word.
     pub(super) fn join_last_empty_words(&self, name: &str) -> Option<String> {
         let words = plain_words(name);
         let is_empty = |word: &&String| self.empty.contains(word.as_str());
@@ -117,7 +117,7 @@ fn pairs(run: &str) -> impl Iterator<Item = String> {
     pairs.into_iter()
 }
 
-/// Returns the humps of a part, and the part itself behind them where it has several: people write `YouTube` as one word too.
+/// Returns the humps of a part, followed by the part itself if it has several: people write `YouTube` as one word too.
 fn with_humps(part: &str) -> impl Iterator<Item = &str> {
     let humps = humps(part);
     let whole = (humps.len() > 1).then_some(part);
@@ -151,7 +151,7 @@ fn humps(part: &str) -> Vec<&str> {
     words
 }
 
-/// Returns `true` if a word begins at a capital behind others. A single small `s` after them makes a plural: `IDs`.
+/// Returns `true` if a word begins at a capital that follows others. A single small `s` after them makes a plural: `IDs`.
 fn ends_acronym(bytes: &[u8], at: usize) -> bool {
     let is_small = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_lowercase);
     let is_plural = bytes.get(at + 1) == Some(&b's') && !is_small(at + 2);

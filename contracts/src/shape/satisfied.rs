@@ -1,4 +1,4 @@
-//! Decides whether a source still holds what a contract version was published with.
+//! Decides whether a source still has what a contract version was published with.
 
 use super::{CollectionShape, ShapeField, ValueType};
 use crate::name;

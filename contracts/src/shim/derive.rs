@@ -95,8 +95,8 @@ impl FaultBudget {
     }
 }
 
-/// Adds the steps that can be made. They are tried all at once, and those of a group that cannot be made in halves: a step
-/// that cannot be made costs the others nothing, and many that can are as cheap as one.
+/// Adds the steps that can be made. They are first tried all at once, and a group that fails is split in halves: a step
+/// that cannot be made does not affect the others, and many possible steps are as cheap as one.
 fn extend(
     shim: &mut ToolShim,
     steps: &[SideStep],

@@ -5,7 +5,7 @@ use std::{borrow::Cow, collections::HashSet, fmt};
 use crate::{SqlSyntax, StatementToken, TokenKind};
 
 const VERBS: [&str; 4] = ["insert", "update", "delete", "merge"];
-/// Other words that a statement, or the part of it behind a WITH, begins with.
+/// Other words that a statement, or its part after a WITH, begins with.
 const OTHER_VERBS: [&str; 6] = ["select", "values", "table", "replace", "call", "do"];
 /// What MySQL and MariaDB take between a verb and its table. IGNORE stores a value that does not fit as another one, and the
 /// others are for engines that have no transactions.
@@ -17,7 +17,7 @@ const MYSQL_MODIFIERS: [&str; 5] = [
     "ignore",
 ];
 
-/// A statement that changes rows, all of which the database counts.
+/// A statement that changes rows and whose changes the database counts completely.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CountedWrite {
     /// Whether it answers rows, by RETURNING.
@@ -45,7 +45,7 @@ impl fmt::Display for RefusedWrite {
 
 impl std::error::Error for RefusedWrite {}
 
-/// Checks that code, without spaces and comments, is one statement that changes rows, of which the database counts every one.
+/// Checks that code, without spaces and comments, is one statement that changes rows, every one of which the database counts.
 pub fn check_write(
     code: &[&StatementToken<'_>],
     syntax: SqlSyntax,
@@ -70,7 +70,7 @@ pub fn check_write(
     Ok(written)
 }
 
-/// Returns the place of the verb of a statement that changes rows, also behind a WITH; `None` for any other statement.
+/// Returns the place of the verb of a statement that changes rows, also after a WITH; `None` for any other statement.
 pub fn write_verb(code: &[&StatementToken<'_>]) -> Option<usize> {
     let first = code.first()?;
     let starts = is_verb(first) || first.is_word("with");
@@ -175,7 +175,7 @@ fn check_mysql(code: &[&StatementToken<'_>], written: &CountedWrite) -> Result<(
     }
 }
 
-/// Returns the table behind the verb.
+/// Returns the table after the verb.
 fn table(code: &[&StatementToken<'_>]) -> Option<WrittenTable> {
     let skipped = [
         "or", "abort", "fail", "ignore", "rollback", "into", "from", "only",

@@ -486,7 +486,7 @@ impl ImportedParameter {
 mod tests {
     use super::*;
 
-    /// A parameter that is described by a content is JSON, also where it is a text.
+    /// A parameter that is described by a content is JSON, even if it is a text.
     #[test]
     fn a_parameter_of_json_keeps_its_quotes() {
         let parameter = |name: &str, kind: &str| {

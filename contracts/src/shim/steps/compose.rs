@@ -98,7 +98,7 @@ impl ComposedSteps {
                         set.insert(name.to_owned(), value);
                     }
                 }
-                // What the first put in is there already.
+                // The members that the first one added are there already.
                 for (name, value) in &second.set {
                     set.entry(name.clone()).or_insert_with(|| value.clone());
                 }
