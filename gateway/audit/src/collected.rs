@@ -23,7 +23,7 @@ const SEGMENT_MAX_BYTES: u64 = 16 << 30;
 const GAPS_MAX: usize = 100;
 const LOCK: &str = ".collect.lock";
 
-/// A folder that holds chains of several machines, and what is known of their ends.
+/// A folder with chains of several machines, and what is known about their ends.
 pub struct CollectedTrail {
     folder: PathBuf,
     /// Keeps another process from collecting into the folder.

@@ -73,7 +73,7 @@ pub struct CallDetails<'a> {
         serialize_with = "name_if_any"
     )]
     pub asked: Option<&'a str>,
-    /// Whether what was asked for is served, and not to this caller. It is there with `asked`.
+    /// Whether what was asked for is served, but not to this caller. Present together with `asked`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hidden: Option<bool>,
     /// The kind of the requested item, if it is not a tool: `prompt` or `resource`, and then `tool` is its name.
@@ -147,7 +147,7 @@ pub struct ApprovalRecord<'a> {
 pub struct PolicyRecord<'a> {
     /// `denied`; `audited` if the call continued regardless.
     pub decision: &'static str,
-    /// The ids of the policies; none where no policy permits it.
+    /// The ids of the policies; empty if no policy permits it.
     #[serde(serialize_with = "names")]
     pub policies: &'a [Arc<str>],
 }

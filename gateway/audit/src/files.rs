@@ -42,7 +42,7 @@ pub fn list_files(folder: &Path) -> io::Result<Vec<ChainFiles>> {
     for (chain, path) in folder::chains(folder)? {
         let looked = folder::is_live(&path).and_then(|live| Ok((live, list_segments(&path)?)));
         let (live, segments) = match looked {
-            // Retention removed the chain meanwhile, or it belongs to another user.
+            // Retention has removed the chain in the meantime, or it belongs to another user.
             Err(error)
                 if matches!(
                     error.kind(),

@@ -122,8 +122,8 @@ pub(crate) struct ChainEvent<'a> {
 pub(crate) enum ChainAct {
     Open,
     Segment,
-    /// A sync failed, and a later one did not: the records between may be lost with the machine all the same, since the
-    /// system forgets what a failed sync did not write.
+    /// A sync failed, and a later one did not: the records between may still be lost with the machine, since the system
+    /// forgets what a failed sync did not write.
     Uncertain,
     Close,
 }
@@ -227,7 +227,7 @@ pub(crate) struct SegmentView {
     pub(crate) number: u32,
     pub(crate) path: PathBuf,
     pub(crate) bytes: u64,
-    /// `None` when empty, or not (any more) what a trail writes.
+    /// `None` when empty, or not (or no longer) what a trail writes.
     pub(crate) first: Option<FirstRecord>,
     /// Whether the segment ends without a whole line.
     torn: bool,

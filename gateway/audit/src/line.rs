@@ -102,7 +102,7 @@ pub(crate) fn body(event: &impl Serialize) -> Option<Vec<u8>> {
     (json.len() <= LINE_MAX_BYTES - 512).then_some(json)
 }
 
-/// Puts the whole line, newline included, behind `lines`.
+/// Appends the whole line, including the newline, to `lines`.
 pub(crate) fn seal(
     lines: &mut Vec<u8>,
     seq: u64,
@@ -163,7 +163,7 @@ impl<'a> ChainLine<'a> {
         })
     }
 
-    /// Returns `true` if no byte was changed since the line was sealed, or the change was sealed anew.
+    /// Returns `true` if no byte was changed since the line was sealed, or the change was sealed again.
     pub(crate) fn is_intact(&self) -> bool {
         RecordHash::compute(self.hashed) == self.hash
     }

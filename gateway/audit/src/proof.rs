@@ -69,7 +69,7 @@ pub struct RecordProof {
     /// The record that is proven.
     #[schema(value_type = String)]
     pub receipt: AuditReceipt,
-    /// The record that the lines lead to: the same one, where nothing later is needed.
+    /// The record that the lines lead to: the same one if nothing later is needed.
     #[schema(value_type = String)]
     pub end: AuditReceipt,
     pub end_known_by: ProofEnd,

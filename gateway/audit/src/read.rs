@@ -154,7 +154,7 @@ fn last_of_chain(
         if segment.began().is_some_and(|began| filter.is_after(began)) {
             continue;
         }
-        // Segments that were removed by age meanwhile were the oldest.
+        // Segments that were removed by age in the meantime were the oldest.
         let Some(file) = if_there(File::open(&segment.path))? else {
             break;
         };
@@ -273,7 +273,7 @@ impl ChainReader {
                 let Some(path) = self.segments.pop_front() else {
                     return Ok(false);
                 };
-                // A segment may have been removed by its age meanwhile.
+                // A segment may have been removed by its age in the meantime.
                 self.lines = if_there(File::open(path))?.map(LineReader::new);
                 continue;
             };

@@ -155,7 +155,7 @@ struct TrailState {
 }
 
 impl AuditTrail {
-    /// Repairs what killed processes left behind, then begins a chain in `folder`, which is made if need be. The
+    /// Repairs what killed processes left behind, then begins a chain in `folder`, which is created if necessary. The
     /// chain appears with its first record, which names the heads of the other chains.
     pub fn open(folder: &Path, settings: TrailSettings) -> Result<Self, AuditError> {
         let error = |source| AuditError::Folder {
@@ -177,7 +177,7 @@ impl AuditTrail {
     }
 
     /// Gives one event its place in the chain. It is recorded once it is [`TrailEntry::written`]: what has been entered
-    /// meanwhile shares one write.
+    /// in the meantime shares one write.
     pub fn enter(&self, event: &AuditEvent<'_>) -> Result<TrailEntry<'_>, AuditError> {
         let body = line::body(event).ok_or(AuditError::TooLong)?;
         let mut writer = self.shared.writer();
@@ -307,7 +307,7 @@ impl AuditTrail {
     }
 }
 
-/// A record that has its place in the chain. Dropped, it is written all the same.
+/// A record that has its place in the chain. If dropped, it is written too.
 #[must_use = "it is recorded when it is written"]
 pub struct TrailEntry<'a> {
     trail: &'a AuditTrail,
@@ -424,7 +424,7 @@ impl TrailState {
         Ok(())
     }
 
-    /// Tries again what failed, where nothing else would: a trail that fails is sent no calls.
+    /// Retries what failed, since nothing else would: a failing trail receives no calls.
     fn try_again(&self) {
         if self.overfull.load(Ordering::Relaxed) {
             return; // this ends when segments are copied
@@ -444,7 +444,7 @@ impl TrailState {
         self.writer.lock()
     }
 
-    /// Returns at once when another thread has synced beyond `seq` meanwhile.
+    /// Returns immediately if another thread has synced beyond `seq` in the meantime.
     fn sync_up_to(&self, seq: u64) -> io::Result<()> {
         let _syncing = self.syncing.lock();
         if self.synced_seq.load(Ordering::Relaxed) >= seq {

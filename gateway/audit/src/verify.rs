@@ -72,7 +72,7 @@ pub fn verify(folder: &Path, receipts: &[AuditReceipt]) -> Result<TrailReport, A
         demands.extend(missing.map(|expected| MissingRecord::missing_chain(chain, expected)));
     }
     if !demands.is_empty() {
-        // Retention may have run meanwhile.
+        // Retention may have run in the meantime.
         named = ChainReferences::gather(folder).map_err(error)?;
         settle(demands, &named, &mut report);
     }
@@ -115,7 +115,7 @@ enum ExpectationSource {
 struct MissingRecord {
     chain: ChainName,
     seq: u64,
-    /// The hash of record `seq`, where it is known.
+    /// The hash of record `seq`, if it is known.
     hash: Option<RecordHash>,
     by: Option<ExpectationSource>,
     /// The finding, if no removal is stated.
@@ -154,7 +154,7 @@ impl ChainReferences {
                     *known = horizon.max(known.clone());
                 }
                 for head in first.opening.heads {
-                    // The chains of other machines are here only where they were collected.
+                    // The chains of other machines are here only if they were collected.
                     if head.elsewhere && !collected {
                         continue;
                     }

@@ -1,7 +1,7 @@
 //! Retention: removes old segments, oldest first, and records which, so that the rest still verifies.
 //!
-//! Only the beginning of a chain goes, and only of ended chains and of the own one. The statement is written before
-//! the files go; killed in between, the next run states and removes them again.
+//! Only the beginning of a chain is removed, and only in ended chains and in the process's own. The statement is
+//! written before the files are removed; after a kill in between, the next run states and removes them again.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -44,7 +44,7 @@ pub(crate) struct RetentionLimits {
     pub(crate) bytes: Option<u64>,
 }
 
-/// The last segment of each chain up to which all is copied elsewhere; `None` where nothing is to be copied.
+/// The last segment of each chain up to which all is copied elsewhere; `None` if nothing is to be copied.
 pub(crate) type Copied = Option<BTreeMap<ChainName, u32>>;
 
 /// The segments to be removed. It holds the locks that keep other processes from doing the same.
@@ -135,7 +135,7 @@ impl SegmentRemoval {
         })
     }
 
-    /// Returns the chains of which nothing is left afterwards.
+    /// Returns the chains that are completely gone afterwards.
     pub(crate) fn whole_chains(&self) -> impl Iterator<Item = ChainName> {
         let whole = self.statements.iter().filter(|removed| removed.whole);
         whole.map(|removed| removed.chain.clone())
@@ -170,7 +170,7 @@ impl RemovalTarget {
         }
     }
 
-    /// Removes the segments in order, so that what a kill in between leaves is the end of the chain.
+    /// Removes the segments in order, so that a kill in between leaves the end of the chain.
     fn remove(&self) -> io::Result<()> {
         for segment in &self.segments {
             fs::remove_file(segment)?;

@@ -29,7 +29,7 @@ pub struct AuditFilter {
     pub call_id: Option<String>,
     /// Anywhere in the line.
     pub text: Option<String>,
-    /// The largest number of records, of which the oldest are taken.
+    /// The maximum number of records; the oldest are taken.
     pub limit: Option<usize>,
 }
 

@@ -51,7 +51,7 @@ impl TrailFollower {
         for (name, path) in chains {
             let place = self.places.entry(name.clone()).or_default();
             match read_on(&name, &path, place, &self.filter, &mut records) {
-                // The segment was removed by age meanwhile, or the chain belongs to another user.
+                // The segment was removed by age in the meantime, or the chain belongs to another user.
                 Err(error)
                     if matches!(
                         error.kind(),

@@ -100,7 +100,7 @@ fn run(shared: &TrailState, stop: &AtomicBool) {
     }
 }
 
-/// Syncs. `dirty` is cleared before the records are looked at, so that one appended meanwhile sets it again.
+/// Syncs. `dirty` is cleared before the records are looked at, so that one appended in the meantime sets it again.
 fn sync(shared: &TrailState) {
     shared.dirty.store(false, Ordering::SeqCst);
     let (seq, _) = shared.writer().head();

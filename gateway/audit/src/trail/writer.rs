@@ -204,7 +204,7 @@ impl ChainWriter {
         written
     }
 
-    /// Removes what a failed write left, so that the next line does not follow half a one.
+    /// Removes what a failed write left, so that the next line does not follow half a line.
     fn take_back(&mut self) {
         self.place = match self.file.set_len(self.whole_bytes) {
             Ok(()) => TailState::Good,
@@ -262,7 +262,7 @@ impl ChainWriter {
         Ok(file)
     }
 
-    /// Takes the file of a segment away that was not begun. Where that fails, the next try takes the file over.
+    /// Removes the file of a segment that was not begun. If that fails, the next try reuses the file.
     pub(super) fn discard(&mut self, segment: u32) {
         if segment > self.segment
             && let Err(error) = fs::remove_file(self.path(segment))

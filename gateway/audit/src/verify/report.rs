@@ -101,7 +101,7 @@ pub struct ReceiptCheck {
     #[schema(value_type = String)]
     pub receipt: AuditReceipt,
     pub status: ReceiptStatus,
-    /// The record, where it was looked for and is there: what the receipt proves.
+    /// The record, if it was looked for and exists: what the receipt proves.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     pub record: Option<Map<String, Value>>,

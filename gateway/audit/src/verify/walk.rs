@@ -285,7 +285,7 @@ impl<'a> ChainWalk<'a> {
     }
 
     fn meet_expectations(&mut self, line: &ChainLine<'_>) {
-        // A second record of this number meets nothing any more.
+        // A second record with this number no longer has anything to match.
         let Some(expected) = self.expected.remove(&line.seq) else {
             return;
         };
@@ -321,7 +321,7 @@ impl<'a> ChainWalk<'a> {
             self.deleted(&gap);
         }
         let last = self.last.map_or(0, |(seq, _)| seq);
-        // Behind the last record of a process that was seen to have ended nothing can have followed.
+        // After the last record of a process that was seen to have ended nothing can have followed.
         if last > self.named || (self.ended != Some(last) && last > 0) {
             self.report.open_ends.push(OpenEnd {
                 chain: self.chain.clone(),
