@@ -82,7 +82,7 @@ impl ApartTurn {
     }
 
     /// Runs work of milliseconds in a new thread, while other requests of this thread run. Outside a runtime that could run them
-    /// meanwhile, it runs here.
+    /// in the meantime, it runs here.
     pub fn run<T: Send>(self, work: impl FnOnce() -> T + Send) -> T {
         match Handle::try_current() {
             Ok(runtime)

@@ -51,8 +51,8 @@ impl OverloadError {
 }
 
 impl ConcurrencyLimiter {
-    /// Creates turns for `max` calls at once, of which one tenant may have `tenant_max`. The calls that wait are
-    /// bounded too.
+    /// Creates turns for `max` calls at once, of which one tenant may have `tenant_max`. The number of waiting
+    /// calls is bounded too.
     pub fn new(max: usize, tenant_max: usize) -> Self {
         Self {
             all: Arc::new(Semaphore::new(max)),
@@ -162,7 +162,7 @@ mod tests {
         waiting.await.unwrap().expect("its turn has come");
     }
 
-    /// A tenant that waits behind another one's call runs when that is over, and its own turn does not stand in its way.
+    /// A tenant that waits behind another one's call runs when that is over, and its own turn does not block it.
     #[tokio::test]
     async fn a_waiting_call_holds_no_turn() {
         let turns = ConcurrencyLimiter::new(1, 1);

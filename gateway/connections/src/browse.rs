@@ -101,7 +101,7 @@ impl ConnectionHandle {
     }
 }
 
-/// Checks a service. It is there whatever it answers to the path, unless it refuses the credential, or has failed.
+/// Checks a service. It counts as reachable whatever it answers to the path, unless it refuses the credential, or has failed.
 async fn check_service(http: &HttpConnection, deadline: Instant) -> Result<(), ConnectionError> {
     let request = HttpRequest {
         method: "HEAD".to_owned(),

@@ -200,7 +200,7 @@ fn referred(reference: &str, base: &Path) -> Result<String, String> {
             )
         })?
     };
-    // Editors end a file with a line, and files of variables often leave one behind a value too.
+    // Editors end a file with a line, and files of variables often leave one after a value too.
     let value = value.trim_end_matches(['\r', '\n']);
     if value.is_empty() {
         return Err(format!("the secret `{reference}` is empty"));

@@ -201,8 +201,8 @@ impl FileRoot {
         .await
     }
 
-    /// Replaces a file like `replace`, with its own bytes except for the edits: the position, the length of what goes,
-    /// and what takes its place. Edits are in order and do not overlap.
+    /// Replaces a file like `replace`, with its own bytes except for the edits: the position, the length of what is
+    /// removed, and what replaces it. Edits are in order and do not overlap.
     pub async fn replace_parts(
         &self,
         path: &str,
@@ -259,7 +259,7 @@ impl FileRoot {
 }
 
 impl RootInner {
-    /// Opens the root anew each time (a microsecond), so that a root that appears or is exchanged is simply found.
+    /// Opens the root again each time (a microsecond), so that a root that appears or is exchanged is simply found.
     fn open_root(&self) -> Result<OpenRoot, ConnectionError> {
         OpenRoot::open(&self.root, self.private.as_deref(), &self.holds)
     }

@@ -56,7 +56,7 @@ pub struct HttpRequest {
     /// Relative to the base URL, already percent-encoded by segment; checked not to leave it.
     pub path: String,
     pub query: Vec<(String, String)>,
-    /// Goes behind `query` as it is: percent-encoded already.
+    /// Appended to `query` as it is: percent-encoded already.
     pub query_encoded: Option<String>,
     pub headers: Vec<(String, String)>,
     /// The trace that it belongs to, which goes along unless the connection or the guest sets one.

@@ -46,7 +46,7 @@ pub struct IndexName<'a> {
     pub column: &'a str,
 }
 
-/// Entries with `from` ≤ key, and key < `to` where there is one.
+/// Entries with `from` ≤ key, and key < `to` if there is one.
 #[derive(Clone, Debug, Default)]
 pub struct IndexRange {
     pub from: Vec<u8>,
@@ -275,7 +275,7 @@ impl OpenIndex {
             )?;
             return Ok(entries);
         };
-        // The rest of the key that the previous page ended in comes first, then the keys behind it.
+        // The rest of the key that the previous page ended in comes first, then the keys after it.
         collect(
             &connection,
             SAME,

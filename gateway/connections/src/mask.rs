@@ -1,5 +1,5 @@
-//! Masks secrets in texts of others: a service or a server that repeats the credential it was sent does not get it into a
-//! log, an error or an answer.
+//! Masks secrets in texts of others: a credential that a service or a server repeats does not get into a log, an error or
+//! an answer.
 //!
 //! Every secret that a configuration resolves is learned here ([`learn`]), and every text of others is masked here before it
 //! leaves ([`mask`], [`masked`]). A secret is found as it is, with escapes of JSON, of URLs or of HTML, several layers of them
@@ -270,7 +270,7 @@ fn url_parts(value: &str) -> Vec<String> {
     found.flat_map(|(_, encoded)| decoded(encoded)).collect()
 }
 
-/// Returns what a service may read where this is in a URL: in a form of the web, a plus is a blank.
+/// Returns what a service may read if this is in a URL: in a web form, a plus is a blank.
 fn decoded(encoded: &str) -> [String; 2] {
     [encoded, encoded.replace('+', " ").as_str()].map(|text| {
         let read = percent_encoding::percent_decode_str(text);

@@ -261,7 +261,7 @@ impl StatementOptions {
         self.describe && self.statement
     }
 
-    /// Checks that as many rows were changed as were meant; otherwise the caller rolls back.
+    /// Checks that the intended number of rows was changed; otherwise the caller rolls back.
     fn check(&self, changed: u64) -> Result<(), ConnectionError> {
         match self.expect_rows {
             Some(expected) if changed == 0 && expected > 0 => Err(ConnectionError::new(

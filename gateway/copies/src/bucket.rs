@@ -23,7 +23,7 @@ const ENDING: &str = ".jsonl";
 pub struct BucketAddress {
     /// `s3://BUCKET/PREFIX`.
     pub url: String,
-    /// The server, where it is not that of AWS.
+    /// The server, if it is not that of AWS.
     pub endpoint: Option<String>,
     pub region: Option<String>,
 }

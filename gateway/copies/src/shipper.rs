@@ -122,7 +122,7 @@ impl ChainShipper {
                 match self.ship(&chain.chain, *segment).await {
                     Ok(false) => continue,
                     Ok(true) => {}
-                    // The other segments are copied all the same.
+                    // The other segments are copied anyway.
                     Err(error @ CopyError::Trail(_)) => {
                         unread.get_or_insert(error);
                     }
@@ -153,7 +153,7 @@ impl ChainShipper {
         Ok(blocking(move || weir_audit::list_files(&folder)).await?)
     }
 
-    /// Copies what is not copied of a segment. Returns whether there was something.
+    /// Copies the part of a segment that is not copied yet. Returns whether there was any.
     async fn ship(&mut self, chain: &ChainName, segment: SegmentFile) -> Result<bool, CopyError> {
         if !self.shipped.contains_key(chain) {
             let parts = self.bucket.chain_parts(chain).await?;
@@ -172,7 +172,7 @@ impl ChainShipper {
             let (folder, name) = (self.folder.clone(), chain.clone());
             let read = blocking(move || weir_audit::read_lines(&folder, &name, number, from)).await;
             let lines = match read {
-                // It was removed meanwhile.
+                // It was removed in the meantime.
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => break,
                 lines => lines?,
             };

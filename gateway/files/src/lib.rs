@@ -44,7 +44,7 @@ pub fn move_over(file: &Path, path: &Path) -> io::Result<()> {
     sync_folder(path)
 }
 
-/// Puts `bytes` at `path` where nothing is there yet. Of several processes that do so at once one does, and the others
+/// Puts `bytes` at `path` if nothing is there yet. If several processes do so at once, one succeeds, and the others
 /// get `false`.
 pub fn create_once(path: &Path, bytes: &[u8], readers: FilePermission) -> io::Result<bool> {
     let fresh = write(path, bytes, readers)?;
@@ -55,7 +55,7 @@ pub fn create_once(path: &Path, bytes: &[u8], readers: FilePermission) -> io::Re
     }
 }
 
-/// Makes the file `old` the file `new` as well, where nothing is there yet: a link, or a copy where the file system has none.
+/// Makes the file `old` available as `new` too, if nothing is there yet: a link, or a copy if the file system has no links.
 pub fn link_once(old: &Path, new: &Path) -> io::Result<()> {
     match fs::hard_link(old, new) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
@@ -99,7 +99,7 @@ pub fn create_folder(path: &Path, bits: u32) -> io::Result<()> {
         Err(error) if error.kind() == ErrorKind::AlreadyExists && path.is_dir() => return Ok(()),
         made => made?,
     }
-    // A link that was put in its place meanwhile is not followed.
+    // A link that replaced it in the meantime is not followed.
     let flags = (OFlags::DIRECTORY | OFlags::NOFOLLOW).bits().cast_signed();
     hand_over(
         &OpenOptions::new()

@@ -26,7 +26,7 @@ use crate::{
 const BATCH_INTERVAL: Duration = Duration::from_millis(10);
 /// Buckets of one request. The others go with the next.
 const BATCH_MAX: usize = 1000;
-/// The time between two looks whether a ledger that was away is there again.
+/// The interval of checks whether an unreachable ledger is reachable again.
 const PROBE_INTERVAL: Duration = Duration::from_millis(250);
 /// The time between two looks for tokens that are not used.
 const RETURN_INTERVAL: Duration = Duration::from_millis(50);
@@ -317,7 +317,7 @@ impl SharedLedger {
         }
     }
 
-    /// Asks once more where a connection was lost since the last request.
+    /// Asks again if a connection was lost since the last request.
     async fn apply(&self, asked: &[TokenRequest]) -> Result<Vec<LedgerGrant>, LedgerError> {
         match self.engine.apply(asked).await {
             Err(_) if !self.mode.read().is_alone => self.engine.apply(asked).await,

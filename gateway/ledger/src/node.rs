@@ -70,7 +70,7 @@ impl NodeMode {
         }
     }
 
-    /// Returns the share of a bucket that a node spends without asking: none where that is not one token.
+    /// Returns the share of a bucket that a node spends without asking: none if that is less than one token.
     fn free_share(self, rate: TokenRate) -> f64 {
         let share = FREE_SHARE / f64::from(self.nodes);
         match rate.burst * share < 1.0 {
@@ -104,7 +104,7 @@ impl NodeBucket {
     /// Creates a bucket with its own share full and no token of the ledger. `now` is in seconds since the start of the
     /// node.
     pub fn new(rate: TokenRate, mode: NodeMode, now: f64) -> Self {
-        // One that was never used is as full as one that was there before the ledger was away.
+        // A bucket that was never used is as full as one from before the ledger became unreachable.
         let free = rate.times(mode.free_share(rate));
         Self {
             rate,

@@ -59,7 +59,7 @@ const DROP_FULL: &str = "DELETE FROM limit_buckets WHERE id IN (SELECT id FROM l
      WHERE at + (burst - level) / per_second < extract(epoch FROM clock_timestamp()) - 60 \
      ORDER BY id LIMIT $1 FOR UPDATE SKIP LOCKED)";
 
-/// The ledger in the table `limit_buckets`, which is there.
+/// The ledger in the existing table `limit_buckets`.
 #[derive(Clone)]
 pub struct PostgresqlLedger(Arc<LedgerServers>);
 
@@ -70,7 +70,7 @@ struct LedgerServers {
 }
 
 impl PostgresqlLedger {
-    /// Connects when it is first asked. `servers`, of which there is one at least, are those that may be the primary.
+    /// Connects when it is first asked. `servers`, at least one, are those that may be the primary.
     pub fn new(servers: Vec<PgConnectOptions>) -> Self {
         let taken = Mutex::new((0, pool(&servers[0])));
         Self(Arc::new(LedgerServers {

@@ -35,7 +35,7 @@ end
 return answers
 ";
 
-/// The ledger at a server that one connection leads to, which is made anew where it is lost.
+/// The ledger at a server that is reached by one connection, which is reopened if it is lost.
 #[derive(Clone)]
 pub struct ValkeyLedger {
     connection: ConnectionManager,

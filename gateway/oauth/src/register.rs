@@ -18,7 +18,7 @@ pub struct RegisteredClient {
 /// The description of a client: for registration, and for the document of a client that is named by its URL.
 #[derive(Clone, Debug, Serialize)]
 pub struct ClientMetadata<'m> {
-    /// The URL of the document, where it is one.
+    /// The URL of the document, if this is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client_id: Option<&'m str>,
     pub client_name: &'m str,

@@ -33,7 +33,7 @@ pub struct CallContext {
     pub cancel: CancellationToken,
     /// `None`: the caller gets no messages before the answer.
     pub events: Option<Arc<dyn CallEvents>>,
-    /// The trace of the call, which goes along with requests to web services.
+    /// The trace of the call, which is sent along with requests to web services.
     pub trace: Option<TraceContext>,
     /// Set by the host: sha256, hex, of the plugin that the call ran on. Remains empty if no plugin did.
     pub ran_on: Arc<OnceLock<Arc<str>>>,

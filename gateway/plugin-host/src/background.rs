@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::engine::INSTANCES_MAX;
 
-/// Runs a future to its end, or until its caller goes. `None` means that it panicked or was abandoned.
+/// Runs a future to its end, or until its caller is gone. `None` means that it panicked or was abandoned.
 pub(crate) async fn run<F>(future: F) -> Option<F::Output>
 where
     F: Future + Send + 'static,

@@ -42,7 +42,7 @@ pub struct HostConfig {
 pub enum HeldBuilds {
     /// None does, and none is recorded.
     None,
-    /// Those that come while serving. What lies in the folder at a start was put there by the operator.
+    /// Those that appear while serving. What is in the folder at a start was put there by the operator.
     WhileServing,
     /// All builds, without recording any: for a command, which accepts nothing on behalf of an operator.
     All,

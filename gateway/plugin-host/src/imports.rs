@@ -30,7 +30,7 @@ pub(crate) use wasi::stub_network;
 /// Statements or requests of one `query-many` or `send-many`, and how many may run at once.
 const BATCH_MAX: usize = 64;
 const SIDE_BY_SIDE_MAX: usize = 8;
-/// The bound on what a guest hands over in one call; file contents are bounded by the guest's memory instead.
+/// The bound on what a guest passes in one call; file contents are bounded by the guest's memory instead.
 const ARGUMENT_MAX_BYTES: usize = 1 << 20;
 /// Calls that reach no source (log, clock, …) cost little: this many are allowed for each call that may reach one.
 const OTHER_CALLS_PER_SOURCE_CALL: u32 = 100;
@@ -123,7 +123,7 @@ impl GuestState {
         }
     }
 
-    /// Waits for a source. The guest does not run meanwhile, so its processor time does not either.
+    /// Waits for a source. The guest does not run in the meantime, so its processor time does not advance either.
     fn wait<T, F: Future<Output = T>>(&self, work: F) -> impl Future<Output = T> + use<T, F> {
         let meter = Arc::clone(&self.call.meter);
         async move {

@@ -1,7 +1,7 @@
 //! Work that calls asked for and that takes longer than a call: one piece after the other, in the background.
 //!
-//! Adapters take turns, so that none waits for an endless work of another. Of one adapter a work is done before the next
-//! one begins: few indexes are half built at any time.
+//! Adapters take turns, so that none waits for endless work of another. Each adapter finishes one piece of work before
+//! it begins the next: few indexes are half built at any time.
 
 use std::{
     collections::{HashMap, VecDeque},

@@ -1,6 +1,6 @@
 //! Live instances: how many there may be, and the parked ones that the next call can use.
 //!
-//! A parked instance is only a cache. Whenever a slot or bytes are needed the one unused for longest goes, so no call
+//! A parked instance is only a cache. Whenever a slot or bytes are needed the one unused for longest is removed, so no call
 //! waits for a slot that merely keeps an instance warm.
 
 use std::{

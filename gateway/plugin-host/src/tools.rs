@@ -36,7 +36,7 @@ pub struct ToolRef {
 #[derive(Clone, Debug)]
 pub struct ToolInvocation {
     pub agent: Arc<str>,
-    /// JSON object: the arguments of the tool, or the params of the method where it is an item.
+    /// JSON object: the arguments of the tool, or the params of the method if it is an item.
     pub arguments: String,
     /// A prompt or a resource is asked for: [`ToolRef::tool`] is the method.
     pub is_item: bool,
@@ -75,8 +75,8 @@ pub struct ToolDefinitions {
 
 /// The part of the gateway that decides which tools are published.
 pub trait ToolGate: Send + Sync {
-    /// Decides whether this build may serve. It is asked before the build goes live; the present build serves meanwhile, and
-    /// after a refusal.
+    /// Decides whether this build may serve. It is asked before the build goes live; the current build serves in the
+    /// meantime, and after a refusal.
     fn admit<'a>(
         &'a self,
         plugin: &'a str,
@@ -191,7 +191,7 @@ struct InvocationContext<'a> {
     contract: &'a str,
     /// Milliseconds since 1970, as the plugin's own clock counts them.
     deadline_ms: u64,
-    /// What the caller can be asked, as MCP has the capabilities of a client; absent where it can be asked nothing.
+    /// What the caller can be asked, in the form of MCP's client capabilities; absent if it cannot be asked anything.
     #[serde(skip_serializing_if = "Option::is_none")]
     client_capabilities: Option<&'a RawValue>,
 }

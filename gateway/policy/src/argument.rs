@@ -32,7 +32,7 @@ pub enum ArgumentType {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArgumentMember {
     pub kind: ArgumentType,
-    /// Whether it is there in every call that is valid.
+    /// Whether it is present in every valid call.
     pub required: bool,
 }
 
@@ -232,7 +232,7 @@ fn decimal(digits: &str) -> Option<String> {
         whole.clone()
     };
     let fits = fraction.len() <= DECIMAL_DIGITS && whole.trim_start_matches('-').len() <= 14;
-    // One digit more is there only in part.
+    // With one more digit only some values fit.
     let fits_last = || {
         let scaled = format!("{whole}{fraction:0<4}");
         fraction.len() <= DECIMAL_DIGITS && scaled.parse::<i64>().is_ok()
@@ -256,7 +256,7 @@ impl TypeReader<'_> {
 
     fn record(&mut self, schema: &Value, path: &str, depth: usize) -> Option<ArgumentType> {
         let Some(properties) = schema.get("properties").and_then(Value::as_object) else {
-            // Nothing is declared, so that nothing is there to read.
+            // Nothing is declared, so there is nothing to read.
             return Some(ArgumentType::Record(BTreeMap::new()));
         };
         let required: Vec<&str> = schema
@@ -361,7 +361,7 @@ impl TypeReader<'_> {
 const DIGITS_BOUND: &str = "a call whose number has more than four digits after the point, or more than 14 before it, is denied \
                             where a policy reads it";
 
-/// Returns the type of the values that a schema lists, where they have one.
+/// Returns the type of the values that a schema lists, if they have a common one.
 fn word_of_values(schema: &Value) -> Option<&'static str> {
     let values = match (schema.get("enum"), schema.get("const")) {
         (Some(Value::Array(values)), _) => values.as_slice(),

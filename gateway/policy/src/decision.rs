@@ -20,7 +20,7 @@ use crate::{
 
 static AUTHORIZER: LazyLock<Authorizer> = LazyLock::new(Authorizer::new);
 
-/// The policy that permits everything, where none has to.
+/// The policy that permits everything, for when none has to permit.
 const BASE: &str = "weir:default";
 /// The policies that a denial names.
 const NAMED_MAX: usize = 16;
@@ -44,7 +44,7 @@ pub struct PolicyJudge {
 pub struct PrincipalClass {
     /// The policies that are about them, by number.
     policies: Vec<u32>,
-    /// The caller itself, where one of the policies looks closer.
+    /// The caller itself, if one of the policies looks at details.
     alone: Option<PolicyPrincipal>,
 }
 
@@ -62,7 +62,7 @@ pub struct PolicyDenial {
 pub struct ToolVerdict {
     /// Why the tool is not there for the caller.
     pub denial: Option<PolicyDenial>,
-    /// The policies that decide each call by its arguments, where there are any.
+    /// The policies that decide each call by its arguments, if any.
     pub arguments: Option<Arc<ArgumentPolicies>>,
 }
 
@@ -126,7 +126,7 @@ impl PolicyJudge {
         }
     }
 
-    /// Decides whether a tool is there for a caller, and by which policies its calls are decided.
+    /// Decides whether a tool is available to a caller, and by which policies its calls are decided.
     pub fn tool(&self, principal: &PolicyPrincipal, name: &str, contract: &str) -> ToolVerdict {
         let known = self.vocabulary.tools.get(name);
         let known = known.filter(|tool| *tool.contract == *contract).cloned();
@@ -204,7 +204,7 @@ impl PolicyJudge {
         }
     }
 
-    /// Decides whether the prompts and resources of a contract are there for a caller.
+    /// Decides whether the prompts and resources of a contract are available to a caller.
     pub fn contract(&self, principal: &PolicyPrincipal, contract: &str) -> Option<PolicyDenial> {
         let all = [
             principal.entity(),

@@ -69,7 +69,7 @@ impl PolicyReads {
     }
 }
 
-/// Returns the names behind `context`, where the expression is a way into it: of `context.args.amount` and
+/// Returns the names after `context`, if the expression is a path into it: of `context.args.amount` and
 /// `context.args has amount`, `args` and `amount`.
 fn path(expression: &Value) -> Option<Vec<&str>> {
     if expression.get("Var").and_then(Value::as_str) == Some("context") {

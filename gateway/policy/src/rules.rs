@@ -61,7 +61,7 @@ impl PolicyRule {
 }
 
 impl PolicyRules {
-    /// Reads policies. Every problem is found; nothing is in force where there is one.
+    /// Reads policies. Every problem is found; if there is any, nothing is in force.
     pub fn read(files: &[PolicyFile], default: DefaultDecision) -> Result<Self, Vec<FileProblem>> {
         let mut problems = Vec::new();
         let mut rules: Vec<PolicyRule> = Vec::new();

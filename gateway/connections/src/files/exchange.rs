@@ -1,9 +1,9 @@
 //! Replaces the file that a new file was made from, and no other.
 //!
-//! The two exchange their names in one step, and the file that comes out is examined: a program that saved meanwhile has put
-//! another file there, or has written to this one. Then the names are exchanged again, until the file that comes out is the
-//! last one put there, so that the latest save has the name. A program that writes in place opens the old file, which loses
-//! its name a moment later; a lease on it detects such a program before and after the exchange.
+//! The two exchange their names in one step, and the file that comes out is examined: a program that saved in the meantime
+//! has put another file there, or has written to this one. Then the names are exchanged again, until the file that comes out
+//! is the last one put there, so that the latest save has the name. A program that writes in place opens the old file, which
+//! loses its name a moment later; a lease on it detects such a program before and after the exchange.
 
 use std::{
     io::{self, ErrorKind},

@@ -187,7 +187,7 @@ pub(super) enum FileContent<'c> {
 /// The position, the number of bytes that go, and the bytes that take their place.
 type Edit = (u64, u64, Vec<u8>);
 
-/// Waits its turn. The lock goes with the returned file.
+/// Waits its turn. The lock ends with the returned file.
 fn lock(folder: &Dir) -> Result<std::fs::File, ConnectionError> {
     let file = folder.open(".").map_err(failed)?.into_std();
     let begin = Instant::now();
@@ -257,7 +257,7 @@ fn write_beside<'v>(
     })
 }
 
-/// Writes the old bytes, copied by the system, and more behind them: their digest is known and is continued. Returns
+/// Writes the old bytes, copied by the system, and more after them: their digest is known and is continued. Returns
 /// `None` if it is not known, or if something else is to be written.
 fn write_appended<'v>(
     old: &cap_std::fs::File,

@@ -2,8 +2,8 @@
 //!
 //! A root may contain a folder that no path reaches, Weir's own state. If it does, each folder on the way to a file is opened
 //! separately, without following a link, and compared with that folder: a link that is swapped in meanwhile, or another name
-//! of the folder, leads nowhere else. A hard link to a file of the state is such a file under another name, and cannot be
-//! recognised; only a user that may write to the state can make one.
+//! of the folder, cannot lead anywhere else. A hard link to a file of the state is such a file under another name, and
+//! cannot be recognised; only a user that may write to the state can make one.
 
 use std::{
     io::{self, ErrorKind},
@@ -20,7 +20,7 @@ use parking_lot::Mutex;
 use super::{failed, path::RootedPath};
 use crate::{ConnectionError, FailureCode};
 
-/// The number of times a file is opened again because another one replaces it meanwhile.
+/// The number of times a file is opened again because another one replaced it in the meantime.
 const ATTEMPTS_MAX: usize = 100;
 
 /// The device and the number of a file or folder.
@@ -93,7 +93,7 @@ pub(super) struct OpenRoot {
 }
 
 impl OpenRoot {
-    /// Opens the root. A root that lies in the folder that no path reaches is not opened.
+    /// Opens the root. A root inside the folder that no path reaches is not opened.
     pub(super) fn open(
         root: &Path,
         kept: Option<&PrivateFolder>,

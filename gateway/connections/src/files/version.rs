@@ -105,7 +105,7 @@ impl VersionCache {
         version
     }
 
-    /// Returns the version of a content of this version and size with more behind it; `None` if its digest is not kept.
+    /// Returns the version of a content with this version and size after more is appended; `None` if its digest is not kept.
     pub(super) fn appended(&self, version: &str, size: u64, more: &[&[u8]]) -> Option<String> {
         let ends = self.ends.lock();
         let (_, mut hasher) = ends.iter().find(|(known, _)| known == version)?.clone();

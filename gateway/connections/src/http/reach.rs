@@ -37,7 +37,7 @@ impl NetworkReach {
         }
     }
 
-    /// Checks a URL: https, or http of this machine where that is in reach; without credentials and fragment. A name is
+    /// Checks a URL: https, or http on this machine if that is in reach; without credentials and fragment. A name is
     /// looked up and checked when the request is made.
     pub fn check(self, url: &str) -> Result<Url, String> {
         let parsed =

@@ -56,7 +56,7 @@ pub(super) fn url(
     Ok(url)
 }
 
-/// Puts a text that is encoded already behind the query.
+/// Appends a text that is encoded already to the query.
 pub(super) fn append_query(url: &mut Url, encoded: &str) -> Result<(), ConnectionError> {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~!$&()*+,;=:@/?%".contains(&byte);
     if !encoded.bytes().all(allowed) || !decode(encoded.as_bytes()).1 {

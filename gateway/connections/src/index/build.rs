@@ -126,7 +126,7 @@ impl IndexBuild {
         Ok(())
     }
 
-    /// Returns `true` if these entries are in their order, and behind all others.
+    /// Returns `true` if these entries are in order, and after all others.
     fn goes_on(&self, entries: &[IndexEntry]) -> bool {
         fn place(entry: &IndexEntry) -> (&[u8], u64) {
             (&entry.key, entry.at)

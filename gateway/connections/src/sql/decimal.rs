@@ -2,8 +2,8 @@
 
 use std::{borrow::Cow, cmp::Ordering};
 
-/// Compares texts `[+-]digits[.digits]` exactly. Anything else sorts behind all numbers, by its bytes, so that the
-/// order is total whatever a column holds.
+/// Compares texts `[+-]digits[.digits]` exactly. Anything else sorts after all numbers, by its bytes, so that the
+/// order is total whatever a column contains.
 pub(super) fn compare(left: &str, right: &str) -> Ordering {
     let (left, right) = (plain(left), plain(right));
     let (left, right) = (&*left, &*right);

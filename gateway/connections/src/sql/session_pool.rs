@@ -18,7 +18,7 @@ use crate::{ConnectionError, FailureCode};
 
 pub(super) const CONNECT_MAX: Duration = Duration::from_secs(2);
 const TURN_WAIT_MAX: Duration = Duration::from_secs(5);
-/// The time for which callers are answered at once after a server that did not even refuse.
+/// How long callers are refused immediately after a server did not even refuse a connection.
 const UNREACHABLE_FOR: Duration = Duration::from_millis(500);
 const IDLE_MAX: Duration = Duration::from_secs(300);
 
@@ -42,7 +42,7 @@ pub(super) trait PooledSession: Sized + Send + 'static {
     /// Gives back what only a call needs.
     fn shrink(&mut self) {}
 
-    /// Ends what a call has left in the middle. Returns the session if it is at rest then.
+    /// Ends what a call has left unfinished. Returns the session if it is at rest then.
     fn end_late(
         self: Box<Self>,
         pool: &SessionPool<Self>,

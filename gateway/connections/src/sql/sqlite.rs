@@ -135,8 +135,8 @@ impl SqliteInner {
     }
 
     /// Runs a read of few steps on the caller's own thread, since handing it to another costs several times the read.
-    /// `None` means that it is longer, has to wait for a lock, or fails, and is to run again where it may take its
-    /// time.
+    /// `None` means that it is longer, has to wait for a lock, or fails, and is to run again on a thread where it
+    /// may take its time.
     fn run_at_once(&self, prepared: &PreparedStatement) -> Option<StatementOutcome> {
         if prepared.deadline <= Instant::now() {
             return None;
@@ -226,7 +226,7 @@ impl SqliteSession {
         }
     }
 
-    /// Returns the record that a write left: RETURNING does not show what triggers do behind it. One that a trigger has removed
+    /// Returns the record that a write left: RETURNING does not show what triggers do afterwards. One that a trigger has removed
     /// or given another key is answered as it was written.
     fn read_again(
         &self,

@@ -201,7 +201,7 @@ impl GuestState {
         }
     }
 
-    /// Runs work on a thread that may wait for the disk. No lock of the guest is taken meanwhile.
+    /// Runs work on a thread that may wait for the disk. No lock of the guest is held in the meantime.
     fn elsewhere<T, F>(
         &self,
         indexes: Arc<IndexStore>,

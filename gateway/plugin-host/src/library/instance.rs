@@ -332,7 +332,7 @@ impl LibraryInstance {
         }
     }
 
-    /// Makes one call of the library, and answers its own calls of the gateway meanwhile.
+    /// Makes one call of the library, and answers its own calls of the gateway in the meantime.
     async fn ask(
         &mut self,
         function: &str,

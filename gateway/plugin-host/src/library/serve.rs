@@ -26,7 +26,7 @@ use super::{
 /// The bounds of one call of the library.
 #[derive(Clone, Copy, Debug)]
 pub struct LibraryBounds {
-    /// Processor time, of all its threads together: the process ends where it is more. A description has five times as
+    /// Processor time of all its threads together: the process ends if it uses more. A description has five times as
     /// much.
     pub processor: Duration,
     /// Bytes beyond what the process has before its first call: asking for more fails, as it does on a full machine.
@@ -168,7 +168,7 @@ fn data_bytes() -> io::Result<u64> {
         .ok_or_else(|| io::Error::other("/proc/self/status has no VmData"))
 }
 
-/// Returns what a program usually has, where the number cannot be read.
+/// Returns the usual limit of a program if the number cannot be read.
 #[cfg(not(target_os = "linux"))]
 fn data_bytes() -> io::Result<u64> {
     Ok(64 << 20)

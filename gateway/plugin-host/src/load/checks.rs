@@ -154,7 +154,7 @@ impl PluginLoader {
         })
     }
 
-    /// Asks whether the build's tools are published. No one is asked where no contract comes from code.
+    /// Asks whether the build's tools are published. The gate is not asked if no contract comes from code.
     async fn ask_gate(&self, build: &mut BuildCandidate) -> String {
         let PluginGeneration {
             about,

@@ -69,7 +69,7 @@ impl ConfiguredLibrary {
 }
 
 impl PluginLoader {
-    /// Loads those that the configuration has begun to name, or names otherwise.
+    /// Loads those that the configuration has begun to name, or names differently.
     pub(super) async fn load_libraries(&mut self, occasion: LoadPhase) -> Vec<LoadReport> {
         let named = self.config.plugin.iter().filter_map(|(name, config)| {
             Some((name.clone(), ConfiguredLibrary::from_config(config)?))

@@ -27,7 +27,7 @@ use crate::{
 };
 
 impl PluginLoader {
-    /// Keeps an accepted build, so that it can run again later. The file is read once more, and kept only if it is the loaded
+    /// Keeps an accepted build, so that it can run again later. The file is read again, and kept only if it is the loaded
     /// one.
     pub(super) async fn keep_build(
         &self,

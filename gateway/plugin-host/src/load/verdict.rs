@@ -8,13 +8,13 @@ use crate::PluginConfig;
 /// The origin of a build, and the time at which it came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BuildSource {
-    /// It came with the program, and serves where no file and no library replaces it.
+    /// It came with the program, and serves if no file and no library replaces it.
     BuiltIn,
-    /// A file that lies in the folder at a start: the operator has put it there. Nothing is served yet, and recorded shapes
+    /// A file that is in the folder at a start: the operator has put it there. Nothing is served yet, and recorded shapes
     /// serve without asking a source.
     FileAtStart,
-    /// A file that lies in the folder when a command begins that answers and ends: the operator may have put it there for a
-    /// gateway that holds it.
+    /// A file that is in the folder when a one-shot command begins: the operator may have put it there for a gateway that
+    /// holds it.
     FileOfCommand,
     /// A file that came or changed while serving, by hand or over the admin API.
     File,

@@ -1,4 +1,4 @@
-//! A component whose code is loaded when its first instance is made: what no call needs takes neither time nor memory.
+//! A component whose code is loaded when its first instance is made: code that no call needs takes neither time nor memory.
 
 use std::sync::{Arc, OnceLock};
 

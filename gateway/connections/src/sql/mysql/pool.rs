@@ -26,7 +26,7 @@ impl PooledSession for MysqlSession {
         self.is_at_rest()
     }
 
-    /// Asks the server to end the session with its statement. Best effort: the server's own timeout is behind it.
+    /// Asks the server to end the session with its statement. Best effort: the server's own timeout is the fallback.
     async fn end_late(self: Box<Self>, pool: &SessionPool<Self>) -> Option<Box<Self>> {
         let killed = async {
             let mut other = Self::open(&pool.address).await?;

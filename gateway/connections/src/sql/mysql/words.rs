@@ -42,7 +42,7 @@ pub(super) fn check(text: &str, access: StatementAccess) -> Result<(), Connectio
     }
 }
 
-/// Returns `true` for `INTO`, also right behind a number: a server takes `1.5INTO` for two words.
+/// Returns `true` for `INTO`, also directly after a number: a server reads `1.5INTO` as two words.
 fn is_into(word: &str) -> bool {
     word.strip_suffix("INTO").is_some_and(|number| {
         number.is_empty() || number.ends_with(|end: char| end.is_ascii_digit())

@@ -15,9 +15,9 @@ pub(super) struct PostgresqlFailure {
 #[derive(PartialEq, Eq)]
 pub(super) enum RecoveryStep {
     Say,
-    /// Try once more, on the same session.
+    /// Try again, on the same session.
     Again,
-    /// Look up these types, and try once more.
+    /// Look up these types, and try again.
     Typed(Vec<u32>),
     /// The connection broke before any answer: try another one, if this one was used before. The statement has not run, or
     /// was a read, which changes nothing.

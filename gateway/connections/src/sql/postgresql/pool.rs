@@ -53,7 +53,7 @@ impl PooledSession for PostgresqlSession {
 }
 
 impl SessionPool<PostgresqlSession> {
-    /// Asks the server to end what that session runs. Best effort: `statement_timeout` is behind it. Returns `false` if the
+    /// Asks the server to end what that session runs. Best effort: `statement_timeout` is the fallback. Returns `false` if the
     /// server cannot be reached.
     pub(super) async fn cancel(&self, key: CancelKey) -> bool {
         match timeout(CONNECT_MAX, login::cancel(&self.address, key)).await {

@@ -46,7 +46,7 @@ const READ_BYTES: usize = 8 * 1024;
 const BUFFER_MAX_BYTES: usize = 64 * 1024;
 const TEXT_OID: u32 = 25;
 const IDLE: u8 = b'I';
-/// Advisory locks are the one thing a transaction's end leaves behind.
+/// Only advisory locks survive the end of a transaction.
 const UNLOCK: &str = "SELECT pg_catalog.pg_advisory_unlock_all()";
 /// A committed write may have set its session's role and settings, or made temporary tables, which would affect the
 /// next call on the session.

@@ -116,7 +116,7 @@ fn end_point(certificate: &[u8]) -> Option<Vec<u8>> {
     Some(digest)
 }
 
-/// Makes the configuration, anew for each connection, so that an exchanged file is used.
+/// Makes the configuration, again for each connection, so that an exchanged file is used.
 async fn config(address: &PostgresqlAddress) -> io::Result<ClientConfig> {
     let provider = Arc::new(ring::default_provider());
     let builder = ClientConfig::builder_with_provider(provider.clone())

@@ -19,7 +19,7 @@ const ENDING: &str = "cwasm";
 const ABOUT: &str = "about";
 
 pub(in crate::load) struct ComponentCache {
-    /// The folder; `None` if it cannot be trusted or written to, and then everything is compiled anew.
+    /// The folder; `None` if it cannot be trusted or written to, and then everything is compiled again.
     folder: Option<PathBuf>,
     /// Version and settings of the compiler.
     engine: String,
@@ -93,7 +93,7 @@ impl ComponentCache {
         }
     }
 
-    /// Keeps freshly compiled code where it can, and loads it.
+    /// Caches freshly compiled code if possible, and loads it.
     pub(super) fn put(
         &self,
         digest: &str,
