@@ -13,8 +13,8 @@ use crate::{
     Role, SecretPurpose, SessionKind, engine::SqlValue,
 };
 
-/// Reads each named column into the field of the same name, and with `..head` the rest of the row into the struct in that
-/// field.
+/// Reads each named column into the field with the same name, and with `..head` the rest of the row into the struct in
+/// that field.
 macro_rules! from_row {
     ($name:ident { $(..$head:ident,)? $($column:ident),+ $(,)? }) => {
         from_row!(sqlx::sqlite::SqliteRow, $name { $(..$head,)? $($column),+ });

@@ -9,8 +9,8 @@ use crate::{
     state::GatewayState,
 };
 
-/// The tables that are copied, with their columns, of which the first ones are the key: a row comes after those that it
-/// refers to. Nodes and messages between them are left out: no node runs meanwhile.
+/// The tables that are copied, with their columns, the key first: a row comes after those that it refers to. Nodes and
+/// messages between them are left out: no node runs in the meantime.
 const TABLES: [CopyTable; 24] = [
     CopyTable::new(
         "keys",
@@ -140,7 +140,7 @@ pub struct CopiedTable {
     pub digest: String,
 }
 
-/// A row of whichever table.
+/// A row of any table.
 struct AnyRow(Vec<AnyValue>);
 
 enum AnyValue {
@@ -175,7 +175,7 @@ any_row!(PgRow);
 
 impl GatewayState {
     /// Copies everything of this state into one that is empty, in one transaction, and compares the two. Nothing else writes
-    /// to either meanwhile.
+    /// to either in the meantime.
     pub async fn copy_to(&self, to: &Self) -> Result<Vec<CopiedTable>, StateError> {
         for state in [self, to] {
             state.check_tables().await?;
@@ -217,8 +217,8 @@ impl GatewayState {
         Ok(copied)
     }
 
-    /// Copies what a start needs into a state that is empty, as it is at one moment. Returns the number of the last change that
-    /// is copied.
+    /// Copies what a start needs into a state that is empty, as it is at one moment. Returns the number of the last copied
+    /// change.
     pub(crate) async fn copy_to_start(&self, to: &Self) -> Result<i64, StateError> {
         let mut source = self.engine.begin_reading().await?;
         allow_pauses(&mut source).await?;
@@ -367,7 +367,7 @@ async fn allow_pauses(change: &mut StateChange) -> Result<(), StateError> {
     Ok(())
 }
 
-/// The triggers of PostgreSQL would number rows anew.
+/// The triggers of PostgreSQL would renumber rows.
 async fn begin_table(change: &mut StateChange, table: &CopyTable) -> Result<(), StateError> {
     if let StateChange::Postgresql(_) = change {
         let text = format!("ALTER TABLE {} DISABLE TRIGGER USER", table.name);

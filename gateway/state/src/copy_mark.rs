@@ -44,7 +44,7 @@ struct MarkState {
     copy: Option<MarkedCopy>,
     /// The last change that this node has confirmed.
     reported: i64,
-    /// Set once no other node waits any more for this one to take changes over.
+    /// Set once no other node still waits for this one to apply changes.
     has_left: bool,
 }
 

@@ -22,7 +22,7 @@ pub(crate) enum StateEngine {
 /// A database on a server.
 pub(crate) struct ServerEngine {
     pub(crate) pool: PgPool,
-    /// What is read until the server is reached, where it was away at the start.
+    /// What is read until the server is reached, if it was unreachable at the start.
     copy: Option<FileDatabase>,
     is_reached: AtomicBool,
 }
@@ -37,7 +37,7 @@ pub(crate) enum StateChange {
 /// The connection or transaction of a statement.
 pub(crate) enum QueryTarget<'t> {
     File(&'t FileDatabase),
-    /// A copy of what is on a server that is away: nothing can be changed.
+    /// A copy of the data of an unreachable server: nothing can be changed.
     Copy(&'t FileDatabase),
     Server(&'t PgPool),
     Change(&'t mut StateChange),
@@ -122,7 +122,7 @@ impl StateEngine {
 }
 
 impl StateEngine {
-    /// Begins a change of counts, which no process waits for: in PostgreSQL it takes no lock but those of its rows.
+    /// Begins a change of counts, which no process waits for: in PostgreSQL it takes only the locks of its rows.
     pub(crate) async fn begin_counts(&self) -> Result<StateChange, StateError> {
         Ok(match self {
             Self::Sqlite(_) => self.begin().await?,
@@ -181,7 +181,7 @@ macro_rules! bound {
     };
 }
 
-/// Calls one of sqlx's ways to fetch rows, on whichever engine it is.
+/// Calls one of sqlx's ways to fetch rows, on either engine.
 macro_rules! fetch {
     ($query:ident, $target:ident, $fetch:ident) => {
         match $target.into() {

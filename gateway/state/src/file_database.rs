@@ -120,7 +120,7 @@ impl FileDatabase {
         Ok(change)
     }
 
-    /// Closes the connections: what is in the log of changes goes into the file.
+    /// Closes the connections: the content of the write-ahead log goes into the file.
     pub(crate) async fn close(&self) -> Result<(), sqlx::Error> {
         let idle = std::mem::take(&mut *self.idle.lock());
         for connection in idle {

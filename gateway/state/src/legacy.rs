@@ -287,7 +287,7 @@ fn remove_file(path: &Path) {
     }
 }
 
-/// Removes the folders in `folder`, and itself, that hold nothing any more.
+/// Removes the folders in `folder`, and `folder` itself, if they are empty.
 fn remove_empty(folder: &Path) {
     for inner in entries(folder).unwrap_or_default() {
         let _ = fs::remove_dir(inner); // one that is not empty is kept

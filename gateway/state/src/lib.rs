@@ -1,6 +1,6 @@
 //! Stores what a gateway remembers: contract versions and drafts, keys of agents and admins, accounts at other servers, the gateway's own secrets,
 //! recorded shapes, and which builds of plugins may run. It is one SQLite file that the processes of one machine share, or a
-//! PostgreSQL database that those of several machines do.
+//! PostgreSQL database shared by those of several machines.
 //!
 //! Rows in, rows out: the meaning of an artifact, a report or an access list is left to others. A change that depends on a
 //! read checks that nothing has changed in the meantime ([`StateError::Moved`]). Each change has a number, and one feed of

@@ -87,7 +87,7 @@ impl GatewayState {
         Ok(state)
     }
 
-    /// Opens a state that is there, without changing its tables: for commands that look something up. A state of an earlier
+    /// Opens an existing state, without changing its tables: for commands that look something up. A state of an earlier
     /// version is refused.
     pub async fn connect_to_read(
         address: &ServerAddress,
@@ -120,7 +120,7 @@ impl GatewayState {
         }
     }
 
-    /// Refuses tables of a later version, whose rows this program would leave behind.
+    /// Refuses tables of a later version, whose rows this program would not copy.
     pub(crate) async fn check_tables(&self) -> Result<(), StateError> {
         let StateEngine::Postgresql(ServerEngine { pool, .. }) = &self.engine else {
             return Ok(());
@@ -145,8 +145,8 @@ async fn migrate(address: &ServerAddress, pool: &PgPool) -> Result<(), StateErro
     migrated.map_err(|error| failure::explain_migration(address, error))
 }
 
-/// Returns the migrations of this program. Those of later versions may have run: a migration only adds, and what nothing reads any
-/// more is removed by the release after, so that an upgrade can be taken back.
+/// Returns the migrations of this program. Those of later versions may have run: a migration only adds, and what is no longer
+/// read is removed by the following release, so that an upgrade can be reverted.
 fn migrator() -> Migrator {
     let migration = |(version, description, sql): (i64, &'static str, &'static str)| {
         let kind = MigrationType::Simple;

@@ -118,10 +118,10 @@ pub struct DraftRow {
     pub report: String,
 }
 
-/// What a decision about a contract rests on.
+/// What a decision about a contract is based on.
 #[derive(Clone, Debug)]
 pub struct ContractBasis {
-    /// The revision of what is live; 0 where nothing of it is.
+    /// The revision of the live version; 0 if there is none.
     pub revision: i64,
     /// `None` accepts any.
     pub newest_draft: Option<NewestDraft>,
@@ -436,7 +436,7 @@ impl NodeRow {
         self.read_formats().any(|read| read == format)
     }
 
-    /// Returns the time by which it has stopped, if it does not reach the database any more.
+    /// Returns the time by which it has stopped, if it no longer reaches the database.
     pub fn stops_ms(&self) -> i64 {
         self.lease_ms.saturating_add(self.stale_ms)
     }
@@ -592,7 +592,7 @@ pub enum BegunCall {
     First,
     /// The first one has not ended.
     Running,
-    /// It was made: its result, sealed, where that was kept.
+    /// It was made: its result, sealed, if that was kept.
     Done(Option<String>),
     /// What became of it is not known.
     Unknown,

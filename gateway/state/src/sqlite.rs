@@ -64,7 +64,7 @@ impl GatewayState {
         Ok(state)
     }
 
-    /// Opens a state that is there, and changes nothing in it: for commands that look something up. A state of another
+    /// Opens an existing state, and changes nothing in it: for commands that look something up. A state of another
     /// version is refused.
     pub async fn open_to_read(folder: &Path) -> Result<Self, StateError> {
         let path = folder.join(FILE);

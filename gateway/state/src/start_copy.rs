@@ -1,5 +1,5 @@
-//! A node's copy of the state in its own state folder, in the tables of SQLite. A start without the database reads from it until the
-//! database is there.
+//! A node's copy of the state in its own state folder, in the tables of SQLite. A start without the database reads from it until
+//! the database is reachable.
 
 use std::{
     fs,
@@ -29,8 +29,8 @@ const LOOKED_MAX: Duration = Duration::from_secs(5);
 const FOLDERS: [&str; 2] = ["copy-0", "copy-1"];
 
 impl GatewayState {
-    /// Opens the state in a database for a process that serves. Where the server is away, and this machine has a copy that was known
-    /// to lack nothing less than `stale_max` ago, what is read comes from the copy until the server is there.
+    /// Opens the state in a database for a process that serves. If the server is unreachable, and this machine has a copy that
+    /// was known to be complete less than `stale_max` ago, reads come from the copy until the server is reached.
     pub async fn connect_to_serve(
         address: &ServerAddress,
         folder: &Path,
@@ -114,7 +114,7 @@ impl GatewayState {
         keys.fetch_all(&self.engine).await
     }
 
-    /// Returns `true` while what is read comes from this machine's copy, since the database was not reached yet.
+    /// Returns `true` while reads come from this machine's copy, since the database was not reached yet.
     pub fn reads_copy(&self) -> bool {
         matches!(&self.engine, StateEngine::Postgresql(server) if server.copy().is_some())
     }
@@ -177,7 +177,7 @@ impl GatewayState {
         }
         let known_ms = now_ms();
         let copy = Self::open(&folder).await?;
-        // One that begins meanwhile makes the copy one of an earlier server.
+        // One that begins in the meantime makes the copy one of an earlier server.
         let timeline = self.timeline.last();
         let number = self.copy_to_start(&copy).await?;
         let nodes = self.nodes().await?;

@@ -45,12 +45,12 @@ pub use nodes::FeedPart;
 /// The state of a gateway, open. A change by one process is seen by all that share it.
 pub struct GatewayState {
     pub(crate) engine: StateEngine,
-    /// The folder of what is this machine's own.
+    /// The folder of this machine's own files.
     pub(crate) folder: PathBuf,
     /// Where a database with the state may be.
     pub(crate) address: Option<ServerAddress>,
     pub(crate) timeline: Arc<ServerTimeline>,
-    /// The mark of this machine's copy of the state, where one is kept.
+    /// The mark of this machine's copy of the state, if one is kept.
     pub(crate) mark: Option<CopyMark>,
     changes: ChangeFeed,
     node: OwnNode,

@@ -149,7 +149,7 @@ words!(SecretPurpose { Cursors = "cursors", Arguments = "arguments", Accounts = 
 pub enum ConnectKind {
     /// The page that begins the sign-in.
     Ticket,
-    /// The way back from the issuer.
+    /// The redirect back from the issuer.
     SignIn,
 }
 

@@ -133,7 +133,7 @@ pub(crate) enum NoteCheck {
     Same,
     /// There are others, up to a number.
     New(i64),
-    /// The last one that was read was written anew: by what ended again, or since a plan came and went.
+    /// The last one that was read was rewritten: by rights that ended again, or since a plan came and went.
     Doubtful,
     /// The last one that was read is not there.
     Fewer,
@@ -228,7 +228,7 @@ impl EndedRights {
         self.0.lock().rights.extend(revoked);
     }
 
-    /// Ends the rights again that are there although they had ended. Returns how many ends the database lacked.
+    /// Ends the rights again that exist although they had ended. Returns how many ends the database lacked.
     pub(crate) async fn end_in(&self, pool: &PgPool) -> Result<usize, StateError> {
         in_time(async {
             let mut connection = pool.acquire().await?;
@@ -248,7 +248,7 @@ impl EndedRights {
             seen.is_ending_again = true;
             seen.known()
         };
-        // Without the table they end as soon as it is there.
+        // Without the table they end as soon as it exists.
         let Some(mut missing) = there(find_missing(connection, known).await)? else {
             return Ok(0);
         };
@@ -266,7 +266,7 @@ impl EndedRights {
     }
 }
 
-/// Returns `None` where the database has no table of endings: its tables are those of an earlier version.
+/// Returns `None` if the database has no table of endings: its tables are those of an earlier version.
 fn there<T>(read: Result<T, sqlx::Error>) -> Result<Option<T>, sqlx::Error> {
     match read {
         Err(error) if code(&error).as_deref() == Some(TABLE_ABSENT) => Ok(None),
@@ -347,7 +347,7 @@ fn log_ended(kind: &str, ended: &[String]) {
 }
 
 impl SeenEndings {
-    /// Adds rows that were read after a number, unless all are read anew meanwhile. Those up to `count` are among them.
+    /// Adds rows that were read after a number, unless all are read again in the meantime. Those up to `count` are among them.
     fn add(&mut self, rows: Vec<EndingRow>, after: i64, count: i64) {
         let is_anew = self.number != after;
         let has_rows = !rows.is_empty();

@@ -14,7 +14,7 @@ use super::ServerAddress;
 const CHANNEL: &str = "weir_changes";
 /// The channel for messages between nodes and for notes of clients' sessions.
 const MESSAGES: &str = "weir_messages";
-/// The time between two looks where nothing is notified. A notification is lost where the connection is.
+/// The time between two looks without a notification. A notification is lost if the connection is.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
 pub(crate) struct ServerPace {

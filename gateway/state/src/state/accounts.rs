@@ -1,5 +1,5 @@
-//! Accounts of callers at other servers, the clients that are registered there, and links that lead to a sign-in. What is
-//! secret comes and goes sealed.
+//! Accounts of callers at other servers, the clients that are registered there, and links that lead to a sign-in. Secrets
+//! are passed in and out sealed.
 
 use super::GatewayState;
 use crate::{
@@ -80,7 +80,7 @@ impl GatewayState {
         Ok(())
     }
 
-    /// Gives an account another name of its server, sealed anew. Returns `false` if the account is another one by now.
+    /// Gives an account another name of its server, sealed anew. Returns `false` if the account was replaced by now.
     pub async fn rename_server(
         &self,
         account: &AccountRow,
@@ -117,7 +117,7 @@ impl GatewayState {
         Ok(done > 0)
     }
 
-    /// Ends a renewal: with other tokens, or without. Returns `false` if the account is another one by now.
+    /// Ends a renewal: with other tokens, or without. Returns `false` if the account was replaced by now.
     pub async fn end_renewal(
         &self,
         account: &AccountRow,
@@ -136,7 +136,7 @@ impl GatewayState {
         Ok(done > 0)
     }
 
-    /// Removes an account; with `version` only while its tokens are of that version. Returns it, if it was there.
+    /// Removes an account; with `version` only while its tokens are of that version. Returns it, if it existed.
     pub async fn remove_account(
         &self,
         number: i64,

@@ -94,8 +94,8 @@ impl GatewayState {
         Ok(())
     }
 
-    /// Keeps a build, its content first: a row always has its file, unless another process removed it meanwhile, which
-    /// is found out afterwards. While a copy of the state is read, the row waits for the database.
+    /// Keeps a build, its content first: a row always has its file, unless another process removed it in the meantime,
+    /// which is checked afterwards. While a copy of the state is read, the row waits for the database.
     pub async fn keep_build(&self, build: NewBuild) -> Result<(), StateError> {
         let path = self.content(&build.digest, build.kind);
         if self.reads_copy() {
@@ -264,8 +264,9 @@ impl GatewayState {
         Ok(())
     }
 
-    /// Removes the files of builds that no row names: another process may have dropped their rows. The lock of writers is held, so
-    /// that no row is added meanwhile; a file whose row [`keep_build`](Self::keep_build) adds afterwards is written again there.
+    /// Removes the files of builds that no row names: another process may have dropped their rows. The lock of writers is held,
+    /// so that no row is added in the meantime; a file whose row [`keep_build`](Self::keep_build) adds afterwards is written
+    /// again there.
     pub async fn remove_unnamed_builds(&self) -> Result<(), StateError> {
         let entries = fs::read_dir(self.folder.join(CONTENT));
         let names = entries.into_iter().flatten().flatten();
@@ -298,8 +299,8 @@ impl GatewayState {
         }
     }
 
-    /// Drops the builds of a plugin that were used longest ago, but not the one that is new. A file goes where no row names it; the lock of writers is
-    /// held, so that none is added meanwhile.
+    /// Drops the builds of a plugin that were used longest ago, but not the new one. A file is removed if no row names it; the
+    /// lock of writers is held, so that none is added in the meantime.
     async fn drop_unused(
         &self,
         change: &mut StateChange,
@@ -361,7 +362,7 @@ pub(crate) async fn keep(change: &mut StateChange, build: &KeptBuildRow) -> Resu
     Ok(())
 }
 
-/// Drops the content of a build that no row names any more, from where nodes share it. Returns `true` if no kept build does.
+/// Drops the content of a build that no row names anymore from where nodes share it. Returns `true` if no kept build does.
 pub(super) async fn drop_unnamed_content(
     change: &mut StateChange,
     digest: &str,

@@ -27,8 +27,8 @@ from_row!(CallReplyRow {
 });
 
 impl GatewayState {
-    /// Begins a write, so that of several with one key one runs. One whose process gave no answer until `lease_ms` is unknown from
-    /// then on.
+    /// Begins a write, so that of several with the same key only one runs. One whose process gave no answer until `lease_ms` is
+    /// unknown from then on.
     pub async fn begin_call(
         &self,
         key: &CallKey,

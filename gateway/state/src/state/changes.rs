@@ -21,7 +21,7 @@ const LEASE_INTERVAL: Duration = Duration::from_millis(900);
 /// The pause after the state could not be read.
 const RETRY: Duration = Duration::from_millis(250);
 
-/// The time between two looks for messages where none is notified.
+/// The time between two looks for messages without a notification.
 const MESSAGES_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Before the first look.
@@ -32,7 +32,7 @@ pub(crate) struct ChangeFeed {
     all: watch::Sender<i64>,
     /// The changes of clients' sessions, which have separate numbers.
     sessions: watch::Sender<i64>,
-    /// Wakes the look for messages and for changes of clients' sessions, where they are in a database.
+    /// Wakes the look for messages and for changes of clients' sessions, if they are in a database.
     nudge: Arc<Notify>,
 }
 
@@ -48,7 +48,7 @@ impl Default for ChangeFeed {
 }
 
 impl GatewayState {
-    /// Returns the number of the last change, by whichever process.
+    /// Returns the number of the last change by any process.
     pub async fn generation(&self) -> Result<i64, StateError> {
         sql("SELECT n FROM generation")
             .fetch_value(&self.engine)
@@ -60,7 +60,7 @@ impl GatewayState {
         self.changes.all.subscribe()
     }
 
-    /// Returns the number of the last note of a client's session, by whichever process.
+    /// Returns the number of the last note of a client's session by any process.
     pub async fn session_number(&self) -> Result<i64, StateError> {
         sql("SELECT n FROM session_changes")
             .fetch_value(&self.engine)
@@ -131,7 +131,7 @@ impl GatewayState {
                 .await
                 .is_err()
             {
-                // What follows the changes logs that the state cannot be read.
+                // The task that follows the changes logs that the state cannot be read.
                 tokio::time::sleep(RETRY).await;
             }
             let nudged = self.changes.nudge.notified();

@@ -44,8 +44,8 @@ impl Default for SharedClock {
 }
 
 impl SharedClock {
-    /// Returns the time in milliseconds since 1970: that of this machine, or that of the database where it is there, and the two are
-    /// further apart than those of a machine that joins may be.
+    /// Returns the time in milliseconds since 1970: that of this machine, or that of the database if it is reachable and the two
+    /// are further apart than is allowed for a machine that joins.
     pub fn now_ms(&self) -> i64 {
         let here = local_ms();
         match self.server_ms() {

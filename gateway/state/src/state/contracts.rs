@@ -75,8 +75,8 @@ impl GatewayState {
             .await
     }
 
-    /// Makes `owner` the folder that owns a contract, where it is still owned by `from`: of several processes that claim
-    /// it at once one does. True where it does.
+    /// Makes `owner` the folder that owns a contract, if it is still owned by `from`: of several processes that claim it
+    /// at once, one succeeds. Returns `true` if this one does.
     pub async fn claim(
         &self,
         contract: &str,
@@ -202,9 +202,9 @@ impl LiveChange {
         check_basis(&mut self.0, contract, on).await
     }
 
-    /// Stores a version and makes it live. `base` is the live version it was judged against: where that moved meanwhile,
-    /// nothing happens. Pending drafts of the contract that rest on `base` are superseded but for `draft`, which counts as
-    /// published.
+    /// Stores a version and makes it live. `base` is the live version it was judged against: if that has changed in the
+    /// meantime, nothing happens. Pending drafts of the contract based on `base` are superseded except for `draft`, which
+    /// counts as published.
     pub async fn publish(
         self,
         base: Option<&str>,

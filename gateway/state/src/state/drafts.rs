@@ -233,7 +233,7 @@ impl GatewayState {
         }
     }
 
-    /// Drops the pending drafts of a contract that came from `origin`, where nothing there asks for them any more.
+    /// Drops the pending drafts of a contract that came from `origin`, if nothing there asks for them anymore.
     pub async fn drop_held(
         &self,
         contract: &str,
@@ -286,7 +286,7 @@ async fn check_room(change: &mut StateChange, draft: &NewDraft<'_>) -> Result<()
         .await?;
     let texts = draft.artifact.map_or(0, str::len) + draft.source.len() + draft.report.len();
     let texts = i64::try_from(texts).unwrap_or(i64::MAX);
-    // One draft always has room: its size is bounded where it comes in.
+    // One draft always has room: its size is bounded when it is received.
     let is_full = count >= WAITING_MAX || bytes.saturating_add(texts) > TEXT_BYTES_MAX;
     if count == 0 || !is_full {
         return Ok(());

@@ -110,7 +110,7 @@ impl GatewayState {
         change.commit().await
     }
 
-    /// Adds the admin only where none was ever made: of several processes starting at once, one does.
+    /// Adds the admin only if none was ever made: of several processes starting at once, one does.
     pub async fn add_first_admin(&self, admin: &AdminRow) -> Result<bool, StateError> {
         let mut change = self.change().await?;
         let (there,): (i64,) = sql("SELECT count(*) FROM admins")

@@ -235,7 +235,7 @@ impl GatewayState {
         let mut number = number;
         if is_other {
             self.timeline.note_move();
-            // The number may be that of the database before.
+            // The number may be that of the previous database.
             number = number.min(self.generation().await?);
         }
         self.node.number.store(number, Relaxed);
@@ -256,7 +256,7 @@ impl GatewayState {
         self.node.looked.lock().elapsed()
     }
 
-    /// Looks whether the server is there that was away at the start: from then on, everything is read from it.
+    /// Checks whether the server that was unreachable at the start can be reached: from then on, everything is read from it.
     async fn reach_server(&self) -> Result<(), StateError> {
         let StateEngine::Postgresql(server) = &self.engine else {
             return Ok(());
@@ -381,7 +381,7 @@ impl GatewayState {
     }
 }
 
-/// Compares the clock of this machine with that of the database. The time that the question took is in favour of it.
+/// Compares the clock of this machine with that of the database. The time that the query took is counted in its favour.
 async fn check_clock(target: impl Into<QueryTarget<'_>>) -> Result<(), StateError> {
     let asked = local_ms();
     let query = concat!("SELECT ", now_ms!());

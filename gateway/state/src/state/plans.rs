@@ -197,7 +197,7 @@ impl GatewayState {
             .await
     }
 
-    /// Writes a decision about a plan that waits and has not expired. Returns `false` where it does not wait any more.
+    /// Writes a decision about a plan that waits and has not expired. Returns `false` if it no longer waits.
     pub async fn decide_plan(
         &self,
         id: &str,

@@ -21,7 +21,7 @@ from_row!(CallerRow {
 });
 
 impl GatewayState {
-    /// Forgets the days before `oldest` (days since 1970). The lock of writers is taken only where there are any.
+    /// Forgets the days before `oldest` (days since 1970). The lock of writers is taken only if there are any.
     pub async fn forget_profiles(&self, oldest: i64) -> Result<(), StateError> {
         let query = "SELECT EXISTS (SELECT 1 FROM profiles WHERE day < $1)";
         if sql(query).bind(oldest).fetch_value(&self.engine).await? {

@@ -20,7 +20,7 @@ from_row!(ReplyRow {
 });
 
 impl GatewayState {
-    /// Begins a request, so that of several with one key one runs. Rows out of date are dropped on the way.
+    /// Begins a request, so that of several with the same key only one runs. Outdated rows are dropped on the way.
     pub async fn begin_reply(
         &self,
         admin: &str,

@@ -67,7 +67,7 @@ impl GatewayState {
         sql(query).fetch_all(&self.engine).await
     }
 
-    /// Returns the content of an uploaded build, unless a later upload took its place meanwhile.
+    /// Returns the content of an uploaded build, unless a later upload has replaced it in the meantime.
     pub async fn uploaded_content(&self, digest: &str) -> Result<Option<Vec<u8>>, StateError> {
         let query = "SELECT bytes FROM build_contents WHERE digest = $1 AND kind = $2";
         sql(query)
