@@ -1,4 +1,4 @@
-//! The tokens that requests to a server bear: whose they are, where they come from, and that nothing shows them.
+//! The tokens that requests to a server carry: whose they are, where they come from, and how they are masked.
 
 mod config;
 mod exchange;
@@ -206,7 +206,7 @@ impl UpstreamAuthorization {
         matches!(self, Self::Accounts { .. } | Self::Exchange(_))
     }
 
-    /// Returns the tokens of a session. `account`: whose they are, where that differs.
+    /// Returns the tokens of a session. `account`: whose they are, if that differs.
     pub(crate) fn source(&self, account: Option<(&AccountOwner, i64)>) -> Option<TokenSource> {
         let tokens: Arc<dyn BearerTokens> = match self {
             Self::None => return None,
@@ -295,7 +295,7 @@ impl IssuedToken {
     }
 }
 
-/// Returns the failure of a request for which no token could be had.
+/// Returns the failure of a request for which no token could be obtained.
 pub fn without_token(fault: &OauthFault) -> UpstreamFailure {
     let kind = match fault {
         OauthFault::Unreachable(_) => UpstreamFailureKind::Unreachable,

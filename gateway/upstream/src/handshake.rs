@@ -1,5 +1,5 @@
 //! Finds out which era a server speaks. It is asked for the modern one first, and for the legacy one after a refusal:
-//! the other way round, reference servers refuse what comes second.
+//! the other way round, reference servers refuse the second request.
 
 use std::{collections::HashMap, time::Duration};
 

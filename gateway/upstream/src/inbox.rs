@@ -86,7 +86,7 @@ struct InboxState {
     /// The calls whose answers are no longer awaited and did not come: a message that names no call may be about one of these.
     /// Kept if the session is shared by callers that must not see each other's messages.
     given_up: HashSet<u64>,
-    /// Why nothing comes any more.
+    /// Why no more messages come.
     over: Option<UpstreamFailure>,
     has_answered: bool,
 }
@@ -249,7 +249,7 @@ impl UpstreamInbox {
         of.is_none() && !self.waiting.lock().given_up.is_empty()
     }
 
-    /// Forgets the calls of a session that was opened anew.
+    /// Forgets the calls of a session that was reopened.
     pub(crate) fn begin_anew(&self) {
         self.waiting.lock().given_up.clear();
     }
@@ -375,7 +375,7 @@ impl UpstreamInbox {
         &self.forgotten
     }
 
-    /// Returns why nothing comes any more, once that is so.
+    /// Returns why no more messages come, once that is so.
     pub(crate) fn over(&self) -> Option<UpstreamFailure> {
         self.waiting.lock().over.clone()
     }

@@ -70,7 +70,7 @@ impl UpstreamLink {
         }
     }
 
-    /// Stops listening for the answer to a request. Where that is how a request is cancelled, it is.
+    /// Stops listening for the answer to a request. If that is how a request is cancelled, this cancels it.
     pub(crate) fn hang_up(&self, id: u64) {
         if let Self::Http(http) = self {
             http.hang_up(id);

@@ -31,5 +31,5 @@ pub struct UpstreamQuestion {
     pub params: Option<Box<RawValue>>,
 }
 
-/// The answer of a caller to a question of the server, once it is there.
+/// The answer of a caller to a question of the server, once it is available.
 pub type Answering = Pin<Box<dyn Future<Output = Option<Box<RawValue>>> + Send>>;

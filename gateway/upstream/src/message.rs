@@ -25,7 +25,7 @@ pub(crate) struct OutgoingMessage {
     pub(crate) method: &'static str,
     /// The name of a tool or a prompt, or the URI of a resource.
     pub(crate) name: Option<String>,
-    /// Arguments that a header repeats: its name behind `Mcp-Param-`, and the value.
+    /// Arguments that a header repeats: its name after `Mcp-Param-`, and the value.
     pub(crate) headers: Vec<(String, String)>,
     /// The revision that both agreed on, or that is asked for in the modern era.
     pub(crate) version: Option<&'static str>,
@@ -137,7 +137,7 @@ pub struct UpstreamProgress {
     pub message: Option<String>,
 }
 
-/// Reads a member that counts as absent where it is of another type.
+/// Reads a member that counts as absent if it is of another type.
 fn if_readable<'de, D: Deserializer<'de>, T: DeserializeOwned>(
     member: D,
 ) -> Result<Option<T>, D::Error> {

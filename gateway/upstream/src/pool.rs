@@ -214,7 +214,7 @@ impl UpstreamPool {
         }
     }
 
-    /// Returns the slot that is there, or one that is being opened from now on.
+    /// Returns the existing slot, or one that is being opened from now on.
     fn slot(self: &Arc<Self>, key: SessionOwner) -> Result<Arc<SessionSlot>, SessionUnavailable> {
         let mut slots = self.slots.lock();
         if self.closing.is_cancelled() {

@@ -173,7 +173,7 @@ mod landlocked {
         Ok(())
     }
 
-    /// Makes folders that a process would make itself, where it could not any more.
+    /// Makes folders that a process would make itself but no longer could.
     fn make_folders(kept: &BTreeMap<PathBuf, bool>) -> Vec<(&'static str, PathBuf)> {
         let home = std::env::var_os("HOME").map(PathBuf::from);
         let home = home.and_then(|home| home.canonicalize().ok());

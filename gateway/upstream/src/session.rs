@@ -43,7 +43,7 @@ use crate::{
     },
 };
 
-/// The time for which the true outcome of a call is waited for after it was cancelled.
+/// How long to wait for the true outcome of a call after it was cancelled.
 const CANCEL_GRACE: Duration = Duration::from_secs(2);
 
 /// The time that a server has to take a log level. Its calls do not wait longer for a word about their log messages.
@@ -59,7 +59,7 @@ struct OpenQuestion {
 pub struct UpstreamSession {
     pub(crate) core: SessionCore,
     agreed: RwLock<Arc<HandshakeResult>>,
-    /// Locked while a session that is over is opened anew.
+    /// Locked while an ended session is reopened.
     renewing: tokio::sync::Mutex<()>,
     /// The log level that the server got last.
     level: Mutex<Option<&'static str>>,
@@ -180,7 +180,7 @@ impl UpstreamSession {
         self.agreed().is_modern()
     }
 
-    /// Returns `true` once nothing can be asked any more: the child ended, or its stream did.
+    /// Returns `true` once no more requests are possible: the child ended, or its stream did.
     pub fn is_closed(&self) -> bool {
         self.core.inbox.is_closed()
     }
@@ -190,7 +190,7 @@ impl UpstreamSession {
         !self.is_closed() && !self.core.inbox.forgotten().is_cancelled()
     }
 
-    /// Returns why nothing can be asked any more, once that is so.
+    /// Returns why no more requests are possible, once that is so.
     pub(crate) fn over(&self) -> Option<UpstreamFailure> {
         self.core.inbox.over()
     }
@@ -251,8 +251,8 @@ impl UpstreamSession {
         }
     }
 
-    /// Waits until this call is the only one that the server may ask about, where it has to be: over a pipe a question names
-    /// no call. It is so until the call has ended, its task included.
+    /// Waits until this call is the only one that the server may ask about, if that is required: over a pipe a question
+    /// names no call. It remains the only one until the call has ended, including its task.
     async fn one_asked(
         &self,
         call: &UpstreamCall<'_>,
@@ -363,7 +363,7 @@ impl UpstreamSession {
             let decline = Box::pin(self.decline(open, asked, agreed.version));
             let _ = timeout(CANCEL_GRACE, decline).await; // a server that does not read has to do without
         }
-        // The call may have been done all the same, and then its true outcome is worth a moment.
+        // The call may have been carried out anyway, and then its true outcome is worth a short wait.
         let may_answer = !agreed.is_modern() || !matches!(self.core.link, UpstreamLink::Http(_));
         if may_answer && let Ok(answer) = timeout(CANCEL_GRACE, answer).await {
             return answer;
@@ -371,7 +371,7 @@ impl UpstreamSession {
         Err(ended.into())
     }
 
-    /// Waits for the answer, and meanwhile lets the caller answer what the server asks: the time that takes does not count.
+    /// Waits for the answer, and in the meantime lets the caller answer the server's questions: that time does not count.
     /// `None`: the deadline has passed.
     async fn answered(
         &self,
@@ -468,7 +468,7 @@ impl UpstreamSession {
         let _ = timeout(CANCEL_GRACE, tell).await; // it ends for us either way
     }
 
-    /// Makes any other request. A session that is over is opened anew, once.
+    /// Makes any other request. An ended session is reopened, once.
     pub(crate) async fn request(
         &self,
         request: SessionRequest,
@@ -490,7 +490,7 @@ impl UpstreamSession {
         }
     }
 
-    /// Opens the session anew that was over for a request. `before` is the agreement at the time of the request. If it cannot
+    /// Reopens a session that was over for a request. `before` is the agreement at the time of the request. If it cannot
     /// be opened, no further request is made in it.
     async fn renew(&self, before: &Arc<HandshakeResult>) -> Result<(), UpstreamFailure> {
         let _renewing = self.renewing.lock().await;

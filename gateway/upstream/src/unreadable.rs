@@ -61,7 +61,7 @@ fn without_version(inner: &str) -> Option<&str> {
     before.strip_suffix(',')
 }
 
-/// Returns the id of an answer that is written behind other text, such as the beginning of a log's line.
+/// Returns the id of an answer that is written after other text, such as the beginning of a log's line.
 pub(crate) fn id_behind_text(text: &str) -> Option<u64> {
     const BEGINNINGS_MAX: usize = 8;
     if text.starts_with('{') {
@@ -76,7 +76,7 @@ pub(crate) fn id_behind_text(text: &str) -> Option<u64> {
     })
 }
 
-/// Returns the messages of a text that are written one behind the other; none if anything else is among them.
+/// Returns the messages of a text that are written one after the other; none if anything else is among them.
 pub(crate) fn messages_in_row(text: &str) -> Vec<&RawValue> {
     let messages = Deserializer::from_str(text).into_iter::<&RawValue>();
     messages.collect::<Result<_, _>>().unwrap_or_default()

@@ -78,7 +78,7 @@ pub struct UpstreamFindings {
     pub reason: Option<&'static str>,
     /// The server's own name and version.
     pub server: String,
-    /// The contract that its tools are published as; empty where that is not known.
+    /// The contract that its tools are published as; empty if that is not known.
     pub contract: String,
     /// Tools that can be published.
     pub tools: usize,
@@ -100,7 +100,7 @@ pub enum UpstreamOutcome {
     Refused,
     /// The call was not sent: no session, no turn, or a wait after failures.
     Unavailable,
-    /// The connection or the server broke, or what came was too large or no answer.
+    /// The connection or the server broke, or the message was too large or not an answer.
     Failed,
     Timeout,
     Cancelled,
@@ -111,9 +111,9 @@ pub enum UpstreamOutcome {
 pub struct CallOwner {
     pub tenant: Arc<str>,
     pub agent: Arc<str>,
-    /// The session of the caller's client, where it has one.
+    /// The session of the caller's client, if it has one.
     pub session: Option<u128>,
-    /// The token that the caller came with, where it is one of an issuer.
+    /// The token that the caller came with, if it is one of an issuer.
     pub token: Option<SecretText>,
 }
 
@@ -278,7 +278,7 @@ impl UpstreamServer {
         }
     }
 
-    /// Returns the server as callers have accounts at it, where they do.
+    /// Returns the server at which callers have accounts, if they do.
     pub fn oauth(&self) -> Option<&Arc<OauthServer>> {
         match &self.authorization {
             UpstreamAuthorization::Accounts { server, .. } => Some(server),
@@ -582,7 +582,7 @@ impl UpstreamServer {
         self.backoff.waiting(Instant::now())
     }
 
-    /// Returns what a child wrote to stderr last, without the secrets that it was given.
+    /// Returns the last output of a child on stderr, without the secrets that it was given.
     pub fn stderr(&self) -> String {
         self.pool.stderr()
     }

@@ -24,7 +24,7 @@ pub struct ServerIssuer {
     pub reach: NetworkReach,
 }
 
-/// Returns what a server asks for (`WWW-Authenticate`) where it answers 401 to a request without a token.
+/// Returns what a server asks for (`WWW-Authenticate`) if it answers 401 to a request without a token.
 pub async fn find_challenge(url: &str) -> Option<String> {
     timeout(CHALLENGE_MAX, ask_for_challenge(url)).await.ok()?
 }

@@ -167,7 +167,7 @@ fn authorized(
     Ok(request)
 }
 
-/// Returns what a server asks for where it refuses a request without a token.
+/// Returns what a server asks for if it refuses a request without a token.
 pub(crate) async fn ask_for_challenge(url: &str) -> Option<String> {
     let url = settings::UpstreamUrl {
         url: url.to_owned(),
@@ -236,7 +236,7 @@ pub(super) fn content_type(response: &Response<Incoming>) -> String {
         .to_ascii_lowercase()
 }
 
-/// Checks that a response is not compressed. Weir never asks for that, and some servers do it all the same.
+/// Checks that a response is not compressed. Weir never asks for that, but some servers do it anyway.
 pub(super) fn check_encoding(response: &Response<Incoming>) -> Result<(), UpstreamFailure> {
     let Some(encoding) = response.headers().get(CONTENT_ENCODING) else {
         return Ok(());

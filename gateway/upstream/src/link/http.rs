@@ -133,7 +133,7 @@ impl HttpLink {
         }
     }
 
-    /// Ends everything that listens. What listens holds the link itself, which would never end otherwise.
+    /// Ends all listening tasks. They hold the link itself, which would otherwise never end.
     pub(crate) fn abandon(&self) {
         if let Some(listener) = self.listener.lock().take() {
             listener.abort();
@@ -144,7 +144,7 @@ impl HttpLink {
             .for_each(|(_, stream)| stream.abort());
     }
 
-    /// Ends the session at the server too, where there is one.
+    /// Ends the session at the server too, if there is one.
     pub(crate) async fn close(&self) {
         self.abandon();
         let session = self.session.lock().take();
@@ -226,7 +226,7 @@ impl HttpLink {
         ))
     }
 
-    /// Resumes a stream behind its last event. `None`: the server does not continue it, or is gone.
+    /// Resumes a stream after its last event. `None`: the server does not continue it, or is gone.
     async fn resume(
         &self,
         version: Option<&'static str>,
@@ -308,7 +308,7 @@ impl HttpLink {
         Ok(())
     }
 
-    /// Gives a message to the inbox, and the server what comes back.
+    /// Passes a message to the inbox, and its replies to the server.
     async fn take(&self, text: &str, version: Option<&'static str>, of: Option<u64>) {
         for reply in self.inbox.receive(text, of).await {
             let message = OutgoingMessage {
@@ -423,7 +423,7 @@ impl HttpLink {
             && error.as_ref().is_some_and(|error| {
                 is_bad && names_session(&error.message) || loses_session(&error.message)
             });
-        // What a server did that fails is not known, so that only the next call is in another session.
+        // It is unknown what a failing server did, so only the next call uses another session.
         if is_lost && !status.is_server_error() {
             return session_over("the server no longer knows it").into();
         }
@@ -549,8 +549,8 @@ fn protocol(cause: &str) -> UpstreamFailure {
     .step("check the path of the address; most servers answer at /mcp, older ones at /sse")
 }
 
-/// Returns what names the event to resume behind, in UTF-8 as the standard of event streams has it. An empty id takes the
-/// one before it back. It is not sent: a GET without an event opens another stream.
+/// Returns the id of the event to resume after, in UTF-8 as in the standard of event streams. An empty id resets the
+/// previous one. It is not sent: a GET without an event opens another stream.
 fn last_event(id: &str) -> Option<HeaderValue> {
     HeaderValue::from_bytes(id.as_bytes())
         .ok()

@@ -16,7 +16,7 @@ const STDERR_MAX_BYTES: usize = 64 * 1024;
 /// The bytes of stderr that are read within a span of time, so that a child which writes without end waits.
 const STDERR_BURST_BYTES: usize = 1 << 20;
 const STDERR_BURST: Duration = Duration::from_millis(20);
-/// The bytes at the beginning of a text that was cut which may be the rest of a secret.
+/// The bytes at the beginning of a cut text that may be the rest of a secret.
 const CUT_MAX_BYTES: usize = 8 * 1024;
 
 /// The end of what a child wrote to stderr, without the values that it was given.

@@ -1,4 +1,4 @@
-//! What is asked of a server for a caller, and the members of its request.
+//! What a caller requests of a server, and the members of its request.
 
 use std::{future::Future, sync::Arc, time::Duration};
 
@@ -17,7 +17,7 @@ pub struct UpstreamCall<'c> {
     pub resumed: Option<&'c CallResumption>,
     /// Receives the server's messages before its answer.
     pub listener: Option<Arc<dyn UpstreamListener>>,
-    /// Arguments that a header repeats: its name behind `Mcp-Param-`, and the value.
+    /// Arguments that a header repeats: its name after `Mcp-Param-`, and the value.
     pub headers: &'c [(String, String)],
     pub cancel: &'c CancellationToken,
     pub timeout: Duration,
@@ -65,7 +65,7 @@ pub struct CallResumption {
 }
 
 impl UpstreamCall<'_> {
-    /// Waits for something that has to be there before the request is sent, as long as the caller waits.
+    /// Waits for a precondition before the request is sent, as long as the caller waits.
     pub(super) async fn prepare<T>(
         &self,
         deadline: Instant,

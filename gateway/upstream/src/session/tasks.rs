@@ -250,7 +250,7 @@ impl UpstreamSession {
         }
     }
 
-    /// Has the caller answer what the server asks. JSON: results by the keys of the requests; `None` where nothing is open.
+    /// Has the caller answer the server's questions. JSON: results by the keys of the requests; `None` if nothing is open.
     async fn responses(
         &self,
         call: &UpstreamCall<'_>,
