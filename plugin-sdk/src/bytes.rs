@@ -26,7 +26,7 @@ impl Bytes {
         out
     }
 
-    /// Reads base64; none where it is not.
+    /// Reads base64; `None` if the text is not base64.
     pub fn from_base64(text: &str) -> Option<Self> {
         let bytes = text.as_bytes();
         if !bytes.len().is_multiple_of(4) {

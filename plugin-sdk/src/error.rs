@@ -48,7 +48,7 @@ impl Error {
         Self::new("invalid", message)
     }
 
-    /// Creates the error for several records where one was meant.
+    /// Creates the error for several records when one was meant.
     pub fn ambiguous(message: impl Into<String>) -> Self {
         Self::new("ambiguous", message)
     }

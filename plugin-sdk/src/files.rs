@@ -35,7 +35,7 @@ pub fn stat(root: &str, path: &str) -> Result<Info> {
     imported::stat(root, path)
 }
 
-/// Reads at most [`READ_MAX`] bytes from `offset` on; fewer at the end of the file, none behind it.
+/// Reads at most [`READ_MAX`] bytes from `offset` on; fewer at the end of the file, none after it.
 pub fn read(root: &str, path: &str, offset: u64, length: u32) -> Result<Vec<u8>> {
     imported::read(root, path, offset, length)
 }
@@ -55,7 +55,7 @@ pub struct Part {
     pub length: u32,
 }
 
-/// Bytes that take the place of others.
+/// Bytes that replace others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Edit {
     /// The offset of the change.

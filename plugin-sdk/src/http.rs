@@ -24,7 +24,7 @@ pub struct Request {
     pub headers: Vec<(String, String)>,
     /// The body; `None` for a request without a body.
     pub body: Option<Vec<u8>>,
-    /// A JSON object: `query` is a text that is put behind the query as it is, such as `ids=1,2`, where the host would encode
+    /// A JSON object: `query` is a text that is appended to the query as it is, such as `ids=1,2`, where the host would encode
     /// the comma.
     pub options: Option<String>,
 }

@@ -40,7 +40,7 @@ pub struct Entry {
     pub length: u32,
 }
 
-/// Entries with `from` ≤ key, and key < `to` where there is one.
+/// Entries with `from` ≤ key, and key < `to` if there is one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Range {
     /// The first key.

@@ -1,7 +1,7 @@
-//! Order and cursors: the end of a page, in a form that rows inserted meanwhile do not change.
+//! Order and cursors: the end of a page, in a form that rows inserted in the meantime do not change.
 //!
 //! A cursor is the order values of the last record (its key among them), as a JSON array. The gateway seals it; an adapter
-//! decodes it as its columns' types and continues behind it.
+//! decodes it as its columns' types and continues after it.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -54,7 +54,7 @@ pub fn encode_cursor(values: &[Value<'_>]) -> String {
             out.push(',');
         }
         match value {
-            // Read as its column's type it might be another value: "12.5" where fractions stand behind a comma.
+            // Read as its column's type it might be another value: "12.5" with a decimal comma.
             Value::Unfit(json) => {
                 out.push_str("{\"unfit\":");
                 out.push_str(json);

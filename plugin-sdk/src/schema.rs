@@ -101,7 +101,7 @@ pub trait ToolSchema: Sized {
     #[doc(hidden)]
     const BYTE: bool = false;
 
-    /// Writes the schema of a value that is there: without the null of an `Option`.
+    /// Writes the schema of a present value: without the null of an `Option`.
     #[doc(hidden)]
     fn write_present(schema: &mut Writer) {
         Self::write(schema);

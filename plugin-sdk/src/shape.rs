@@ -37,7 +37,7 @@ pub struct Shape {
     /// records them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
-    /// The tables of a source that has several and of which the settings name none. Only a description has them: no
+    /// The tables of a source that has several, if the settings do not name one. Only a description has them: no
     /// contract records them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<SourcePart>,

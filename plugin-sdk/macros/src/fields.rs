@@ -195,7 +195,7 @@ impl DeriveContext<'_> {
                     Some(path)
                 }
                 None if self.data => {
-                    // A caller must send it, and an answer leaves it out where it is `None`.
+                    // A caller must send it, and an answer leaves it out if it is `None`.
                     slot.property
                         .extend(arg.required.is_some().then(|| quote!(.may_be_left_out())));
                     Some(quote!((#parameter.is_absent)))

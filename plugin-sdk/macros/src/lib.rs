@@ -42,7 +42,7 @@ pub fn tool(attributes: TokenStream, item: TokenStream) -> TokenStream {
 }
 
 /// Makes a struct or an enum data that tools take and answer: `#[derive(ToolSchema)]`, with `Option` fields left out of
-/// an answer where they are `None`, and with an enum's numbers where it has a `#[repr(i32)]`.
+/// an answer if they are `None`, and with an enum's numbers if it has a `#[repr(i32)]`.
 #[proc_macro_attribute]
 pub fn data(attributes: TokenStream, item: TokenStream) -> TokenStream {
     data::attribute(attributes.into(), item.into()).into()

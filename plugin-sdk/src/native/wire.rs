@@ -210,7 +210,7 @@ pub(crate) enum Answered<T> {
     Failed(ErrorRecord<'static>),
 }
 
-/// `http.send`; `body` is the length of a body, where there is one.
+/// `http.send`; `body` is the length of a body, if there is one.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Request<'a> {
     pub(crate) connection: Text<'a>,
@@ -303,8 +303,8 @@ pub(crate) struct Lengths {
     pub(crate) lengths: Vec<usize>,
 }
 
-/// The request of `parts.replace`: where each edit begins, how many bytes go, and how many of the body take their
-/// place.
+/// The request of `parts.replace`: where each edit begins, how many bytes are removed, and how many of the body
+/// replace them.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct PartsReplace<'a> {
     pub(crate) root: Text<'a>,
@@ -339,7 +339,7 @@ pub(crate) struct Range<'a> {
     pub(crate) limit: u32,
 }
 
-/// The length of the key, and where the record lies.
+/// The length of the key, and where the record is.
 pub(crate) type Entry = (usize, u64, u32);
 
 /// The answer of `index.entries`; the body is the keys.

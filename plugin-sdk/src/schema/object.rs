@@ -17,7 +17,7 @@ impl Fields {
         }
     }
 
-    /// Takes a member out; none where it is not there.
+    /// Takes a member out; `None` if it is absent.
     pub fn remove(&mut self, name: &str) -> Option<Value> {
         self.0.shift_remove(name)
     }
@@ -31,7 +31,7 @@ impl Fields {
         }
     }
 
-    /// Reads a member that must be there, unless its type has a value for an absent member.
+    /// Reads a member that must be present, unless its type has a value for an absent member.
     pub fn take<T>(&mut self, name: &str, field: &Parameter<T>) -> Result<T, Mismatch> {
         match self.remove(name) {
             Some(value) => (field.read)(value).map_err(|mismatch| mismatch.inside(name)),
@@ -39,7 +39,7 @@ impl Fields {
         }
     }
 
-    /// Reads a member, or makes it where it is left out.
+    /// Reads a member, or makes it if it is left out.
     pub fn take_or<T>(
         &mut self,
         name: &str,
@@ -52,7 +52,7 @@ impl Fields {
         }
     }
 
-    /// Reads a member, or a JSON text where it is left out.
+    /// Reads a member, or a JSON text if it is left out.
     pub fn take_json<T>(
         &mut self,
         name: &str,

@@ -25,7 +25,7 @@ pub fn too_many_groups() -> Error {
     )
 }
 
-/// Returns the label of the stretch of time in which a date (`YYYY-MM-DD`) lies.
+/// Returns the label of the period that contains a date (`YYYY-MM-DD`).
 pub fn step_label(date: &str, step: DateStep) -> Option<String> {
     let civil: jiff::civil::Date = date.parse().ok()?;
     Some(match step {

@@ -57,7 +57,7 @@ pub fn before_replace(act: impl FnMut() + 'static) {
     ROOTS.with_borrow_mut(|roots| roots.before_replace = Some(Box::new(act)));
 }
 
-/// Runs before each `read`: here a test lets another writer be at work meanwhile.
+/// Runs before each `read`: here a test lets another writer work in the meantime.
 pub fn before_read(act: impl FnMut() + 'static) {
     ROOTS.with_borrow_mut(|roots| roots.before_read = Some(Box::new(act)));
 }

@@ -14,7 +14,7 @@ pub struct Decimal<'a>(Cow<'a, str>);
 const DIGITS_MAX: usize = 1_000;
 
 impl<'a> Decimal<'a> {
-    /// Reads `-12.50`, `+3`, `.5`, `1.5e3`; nothing else. None also where it has more than 1,000 digits.
+    /// Reads `-12.50`, `+3`, `.5`, `1.5e3`; nothing else. Also `None` if it has more than 1,000 digits.
     pub fn parse(text: &'a str) -> Option<Self> {
         if is_canonical(text) {
             return Some(Self(Cow::Borrowed(text)));

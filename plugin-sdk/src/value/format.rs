@@ -104,7 +104,7 @@ pub struct NumberText<'a> {
 }
 
 impl<'a> NumberText<'a> {
-    /// Cuts a text at its first and behind its last digit. `None` without a digit, or with two signs.
+    /// Cuts a text before its first and after its last digit. `None` without a digit, or with two signs.
     pub fn cut(text: &'a str) -> Option<Self> {
         let (unsigned, signed_first) = match text.strip_prefix('-') {
             Some(unsigned) => (unsigned, true),
@@ -147,8 +147,8 @@ impl TextFormat {
         (cut.is_bare() || cut.has_unit(pattern)).then_some(cut)
     }
 
-    /// Returns `true` for a number that has another unit than the column's. A unit is short before a number (`USD`), and at
-    /// most two words behind it (`fl oz`): the text `see note 3` has none.
+    /// Returns `true` for a number with a unit other than the column's. A unit is short before a number (`USD`), and at
+    /// most two words after it (`fl oz`): the text `see note 3` has none.
     pub(crate) fn has_other_unit(&self, text: &str) -> bool {
         const BEFORE_MAX: usize = 4;
         const BEHIND_MAX: usize = 24;
@@ -164,7 +164,7 @@ impl TextFormat {
     }
 }
 
-/// Returns `true` for what numbers are written with, whichever marks a column has.
+/// Returns `true` for the characters of numbers, whatever marks a column has.
 fn is_of_number(character: char) -> bool {
     character.is_ascii_digit() || ".,'’ \u{a0}\u{202f}\u{2009}".contains(character)
 }

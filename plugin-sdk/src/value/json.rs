@@ -73,7 +73,7 @@ fn from_number<'a>(text: &'a str, field: &Field) -> Value<'a> {
 }
 
 /// Reads a JSON string; `text` is the JSON of `string`. Databases send numbers that JSON cannot hold as strings, so
-/// text is read once more.
+/// text is read again.
 fn from_string<'a>(string: Cow<'a, str>, text: &'a str, field: &Field, zone: &Zone) -> Value<'a> {
     let unfit = || Value::Unfit(Cow::Borrowed(text));
     match field.kind {
@@ -250,7 +250,7 @@ fn element(
     Some(())
 }
 
-/// A JSON string, borrowed where it has no escapes.
+/// A JSON string, borrowed if it has no escapes.
 struct JsonString<'a>(Cow<'a, str>);
 
 impl<'de> serde::Deserialize<'de> for JsonString<'de> {
