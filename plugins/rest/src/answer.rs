@@ -67,7 +67,7 @@ pub(crate) fn with_words(error: Error, settings: &RestSettings) -> Error {
     }
 }
 
-/// What is read again of the details of an error.
+/// The part of an error's details that is read again.
 #[derive(Deserialize)]
 struct RefusalDetails {
     says: Option<String>,

@@ -6,7 +6,7 @@ use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde::{Serialize, Serializer};
 use weir_plugin_sdk::serde_json::{self, value::RawValue};
 
-/// JSON that values are put into. Only what lies on the way to one is taken apart, since a number that is read as a
+/// JSON that values are put into. Only what is on the way to one is taken apart, since a number that is read as a
 /// double may lose digits.
 #[derive(Serialize)]
 #[serde(untagged)]

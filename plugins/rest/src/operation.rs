@@ -1,4 +1,4 @@
-//! Operations: one request each, with its parameters where they belong, answered with what came back.
+//! Operations: one request each, with its parameters where they belong, answered with the response.
 
 use std::collections::BTreeMap;
 

@@ -42,7 +42,7 @@ pub(crate) fn comma_pair(param: &RestParam, name: &str, value: &Value) -> Option
         .then(|| format!("{}={}", encoded_text(name), encoded(param, value)))
 }
 
-/// Returns `true` for a list or an object of which no style sends anything.
+/// Returns `true` for a list or an object that no style sends at all.
 pub(crate) fn is_unsent(param: &RestParam, value: &Value) -> bool {
     match value {
         Value::Array(items) => param.style.is_some() && sent_items(items).next().is_none(),

@@ -233,7 +233,7 @@ fn arrange(rest: &RestAdapter, found: &mut Vec<(Values, String)>, by: &[usize], 
     }
 }
 
-/// Returns the cursor behind the last record of a page.
+/// Returns the cursor after the last record of a page.
 fn next_cursor(
     rest: &RestAdapter,
     found: &[(Values, String)],
@@ -249,7 +249,7 @@ fn next_cursor(
         let here = page
             .take_while(|(other, _)| is_equal(&order_values(other, by)))
             .count() as u64;
-        // The last record of the former call may be such an equal, too.
+        // The last record of the previous call may be such an equal, too.
         let before =
             cursor.filter(|cursor| &cursor.position == position && is_equal(&cursor.values));
         here + before.and_then(|cursor| cursor.equals).unwrap_or(0)

@@ -41,7 +41,7 @@ impl From<String> for PathSegment {
     }
 }
 
-/// Fills `{name}` from the values. `None` means that a value is one that no path can hold, so nothing is there.
+/// Fills `{name}` from the values. `None` means that a path cannot contain a value, so there is no such record.
 pub(crate) fn path(template: &str, values: &Map<String, Value>) -> Result<Option<String>, Error> {
     filled_path(template, |name| match values.get(name) {
         Some(Value::String(text)) => Some(text.clone().into()),

@@ -75,7 +75,7 @@ pub(crate) struct ListEndpoint {
     /// JSON Pointer to the array in the answer.
     #[serde(default)]
     pub(crate) records: String,
-    /// Goes with every request.
+    /// Sent with every request.
     #[serde(default)]
     pub(crate) query: BTreeMap<String, String>,
     /// Column → comparison → query parameter: narrows the request. Every record is judged again here.
@@ -211,7 +211,7 @@ pub(crate) struct RestOperation {
     /// The media type of the body: JSON of any kind, or `application/x-www-form-urlencoded`.
     #[serde(default = "json")]
     pub(crate) content_type: String,
-    /// Whether a body is sent even where nothing is in it: `GET` and `DELETE` then have none by default.
+    /// Whether a body is sent even if it is empty: `GET` and `DELETE` then have none by default.
     #[serde(default)]
     pub(crate) body_required: bool,
     /// The media type that the answer is asked for as.

@@ -27,7 +27,7 @@ pub(crate) fn write(rest: &RestAdapter, change: &Change) -> Result<String, Error
 
 fn create(rest: &RestAdapter, change: &Change) -> Result<String, Error> {
     let create = endpoint(&rest.settings.create, "create")?;
-    // Services answer a taken key in many ways, or overwrite; so it is looked up first, where it is given.
+    // Services answer a taken key in many ways, or overwrite; so it is looked up first, if it is given.
     if let Some(key) = key_of(rest, &change.record)
         && one(rest, &key)?.is_some()
     {
@@ -62,7 +62,7 @@ fn update(rest: &RestAdapter, change: &Change) -> Result<String, Error> {
     let key = whole_key(rest, change)?;
     let method = update.method.as_deref().unwrap_or("PATCH");
     let path = filled(update, &key)?;
-    // A PUT replaces the record, so all that is not to change goes along.
+    // A PUT replaces the record, so everything that is not to change is sent along.
     let held = match method {
         "PUT" => held(rest, &key, &path)?,
         _ => RestRecord {
@@ -298,7 +298,7 @@ fn whole_key(rest: &RestAdapter, change: &Change) -> Result<Map<String, Json>, E
 struct RestRecord {
     /// Everything that the service keeps in it, including members unknown to the shape.
     record: RestBody,
-    /// Its strong entity tag: a replacement that names it is refused if another client changed the record meanwhile.
+    /// Its strong entity tag: a replacement that names it is refused if another client changed the record in the meantime.
     version: Option<String>,
 }
 

@@ -6,7 +6,7 @@ use weir_plugin_sdk::value::NumberText;
 
 use crate::infer::ColumnProfile;
 
-/// Currencies, which stand before or behind a number, in small letters.
+/// Currencies, which precede or follow a number, in lower case.
 const CURRENCIES: &[&str] = &[
     "€", "$", "£", "¥", "₹", "₽", "₩", "₺", "₪", "฿", "₴", "₫", "us$", "a$", "c$", "r$", "eur",
     "usd", "gbp", "chf", "jpy", "cny", "inr", "rub", "aud", "cad", "nzd", "brl", "mxn", "sek",
@@ -48,7 +48,7 @@ pub(crate) struct AmountObservations {
 #[derive(Debug)]
 pub(crate) struct AmountReadings {
     pub(crate) readings: Vec<Reading>,
-    /// A note about the column, behind its name.
+    /// A note about the column, to follow its name.
     pub(crate) note: String,
 }
 

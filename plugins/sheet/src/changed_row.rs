@@ -1,4 +1,4 @@
-//! Writes a row anew after an update: the cells that changed as this file has new ones, all others with their own bytes.
+//! Rewrites a row after an update: changed cells in this file's style for new ones, all others with their own bytes.
 
 use std::ops::Range;
 
@@ -15,7 +15,7 @@ pub(crate) fn changed_row(
 ) -> Vec<u8> {
     let cells = RawCells::find(bytes, layout.delimiter);
     let mut out = Vec::with_capacity(bytes.len() + 64);
-    // What is put behind an open quote would become part of its cell.
+    // Text added after an open quote would become part of its cell.
     let has_room = !cells.is_open || after.len() == cells.ranges.len();
     if cells.ranges.len() != before.cells().count() || !has_room {
         layout.write_row(after.iter().map(String::as_str), &mut out);
@@ -45,12 +45,13 @@ enum CellPlace {
     Start,
     Plain,
     Quoted,
-    /// Behind a quote within a cell in quotes: it closes the cell, or is the first of two.
+    /// After a quote within a cell in quotes: it closes the cell, or is the first of two.
     Closing,
 }
 
 impl RawCells {
-    /// Finds the cells by the rules of the reader, for which a quote has a meaning only at a cell's beginning and behind it.
+    /// Finds the cells by the rules of the reader, for which a quote has a meaning only at a cell's beginning and inside a
+    /// cell that began with one.
     fn find(row: &[u8], delimiter: u8) -> Self {
         let mut ranges = Vec::new();
         let (mut start, mut place) = (0, CellPlace::Start);

@@ -25,7 +25,7 @@ impl DateHints {
     }
 }
 
-/// Returns `true` for three numbers with one mark between them, whatever their order, and a time behind them or none.
+/// Returns `true` for three numbers with one mark between them, whatever their order, and optionally a time after them.
 fn is_like_date(cell: &str) -> bool {
     let (day, time) = cell
         .trim()

@@ -1,5 +1,5 @@
-//! A file that is too large to be kept, read through indexes of its columns: the rows that may be meant are looked up, and
-//! judged as those of a whole pass are. What an index leaves out cannot be meant, so the answer is the same.
+//! A file that is too large to be kept, read through indexes of its columns: the rows that may match are looked up, and
+//! judged like those of a whole pass. Rows that an index leaves out cannot match, so the answer is the same.
 
 mod build;
 mod cells;
@@ -38,9 +38,9 @@ const IN_ORDER: [usize; 2] = [4_096, 65_536];
 const HOLDING: [usize; 2] = [16, 256];
 const HOLDING_MAX: usize = 4_096;
 const GROUPS_MAX: usize = 64;
-/// Rows that no condition can judge, each of which is read.
+/// Rows that no condition can judge; each one is read.
 const MISFITS_MAX: usize = 16_384;
-/// Rows behind those that an index covers, which writers have put there since it was built.
+/// Rows after those that an index covers, which writers have appended since it was built.
 const TAIL_BYTES_MAX: u64 = 1 << 20;
 /// Rows read at once.
 const ROWS_AT_ONCE: usize = 2_048;
@@ -356,7 +356,7 @@ impl<'s> SheetSource<'s> {
             .collect())
     }
 
-    /// Visits rows in the order of their first order column, until there are enough that none behind them can be on the
+    /// Visits rows in the order of their first order column, until there are so many that none after them can be on the
     /// page. Returns `false` if that takes more than `most`.
     fn walk(
         &self,
@@ -375,7 +375,7 @@ impl<'s> SheetSource<'s> {
                 let is_last = page.len() < range.limit as usize;
                 range.after = page.last().cloned();
                 count += page.len();
-                // The rows of one key are judged together: they may differ in the columns behind it in the order.
+                // The rows of one key are judged together: they may differ in later columns of the order.
                 if let Some(first) = page.first()
                     && collector.has_enough()
                     && last.as_ref() != Some(&first.key)
@@ -476,7 +476,7 @@ impl<'s> SheetSource<'s> {
         Ok(RowFlow::Continue)
     }
 
-    /// Judges the rows behind those that the index covers. They are the last of the file, so they come last.
+    /// Judges the rows after those that the index covers. They are the last of the file, so they come last.
     fn consider_tail(&self, covers: u64, collector: &mut RowCollector<'_>) -> Result<(), Error> {
         self.tail_rows(covers, |row, _| collector.consider(row))
     }
@@ -504,7 +504,7 @@ impl<'s> SheetSource<'s> {
         parser.finish(&mut row)
     }
 
-    /// Returns `true` if rows can be found by this column; an index that could be there is asked for.
+    /// Returns `true` if rows can be found by this column; a missing index is asked for.
     pub(crate) fn has_index(&self, field: usize) -> bool {
         if !applies(self.settings, self.info) {
             return false;
@@ -529,7 +529,7 @@ impl<'s> SheetSource<'s> {
         self.tail_rows(self.usable(field).unwrap_or_default(), &mut act)
     }
 
-    /// Visits a row with the greatest value, and those behind the index.
+    /// Visits a row with the greatest value, and those after the index.
     pub(crate) fn greatest_row(
         &self,
         field: usize,
@@ -564,7 +564,7 @@ impl<'s> SheetSource<'s> {
     }
 
     pub(crate) fn bytes(&self, range: std::ops::Range<u64>) -> Result<Vec<u8>, Error> {
-        // A row that was found behind the end is one of a later file.
+        // A row that was found after the end belongs to a later file.
         let Some(length) = range.end.checked_sub(range.start) else {
             return Err(Error::upstream_error("The file changed while it was read."));
         };

@@ -11,7 +11,7 @@ use crate::amounts::{self, AmountObservations, AmountReadings};
 use crate::hints::DateHints;
 use crate::readings::ColumnReadings;
 
-/// Integers of more digits are identifiers or money rather than counts, and near what a double holds: `decimal`.
+/// Integers with more digits are identifiers or money rather than counts, and near the limit of a double: `decimal`.
 pub(crate) const INTEGER_DIGITS_MAX: usize = 14;
 /// A double gives back this many digits as they were.
 pub(crate) const NUMBER_DIGITS_MAX: usize = 15;
@@ -456,7 +456,7 @@ impl UniqueCheck {
         self.repeats() == Some(0)
     }
 
-    /// Returns how many cells are like an earlier one; `None` where they are too many to count.
+    /// Returns how many cells are like an earlier one; `None` if there are too many to count.
     pub(crate) fn repeats(&mut self) -> Option<u64> {
         self.check();
         self.still.then_some(self.repeats)

@@ -64,7 +64,7 @@ impl DelimitedLayout {
         }
         text = without_blank_lines(text);
         let header_end = memchr::memchr2(b'\r', b'\n', text).unwrap_or(text.len());
-        // In UTF-16, a byte of a letter may be that of a line end.
+        // In UTF-16, a byte of a letter may equal that of a line end.
         let is_text = std::str::from_utf8(&text[..header_end]).is_ok();
         let line_end = match is_text {
             true => header_end,
@@ -135,7 +135,7 @@ impl DelimitedLayout {
         }
     }
 
-    /// Writes a cell, in quotes where it needs some.
+    /// Writes a cell, in quotes if it needs them.
     pub(crate) fn write_cell(&self, cell: &str, out: &mut Vec<u8>) {
         if !self.quote_all && !self.needs_quotes(cell) {
             out.extend_from_slice(cell.as_bytes());
@@ -206,7 +206,7 @@ fn separator_line(text: &[u8]) -> Option<(u8, usize)> {
     }
 }
 
-/// Returns `true` if a row is such a line, whichever delimiter it was split at.
+/// Returns `true` if a row is such a line, whatever delimiter it was split at.
 pub(crate) fn is_separator_row(row: SheetRow<'_>) -> bool {
     let mut cells = row.cells();
     let (first, second, third) = (cells.next(), cells.next(), cells.next());

@@ -5,7 +5,7 @@
 #[derive(Debug, Default)]
 pub(crate) struct QuoteTracker {
     place: QuotePlace,
-    /// The cell in quotes goes over several lines.
+    /// The cell in quotes spans several lines.
     has_lines: bool,
     /// Text follows directly on the quote that closed such a cell.
     has_swallowed: bool,
@@ -56,9 +56,9 @@ enum QuotePlace {
     CellStart,
     Plain,
     Quoted,
-    /// Behind a quote within a cell in quotes: it closes the cell, or is the first of two.
+    /// After a quote within a cell in quotes: it closes the cell, or is the first of two.
     Closing,
-    /// Behind blanks that follow on a closed quote.
+    /// After blanks that follow a closed quote.
     Closed,
 }
 
@@ -115,7 +115,7 @@ impl QuoteTracker {
         }
     }
 
-    /// Returns `true` if a quote is open behind the bytes so far.
+    /// Returns `true` if a quote is open after the bytes so far.
     pub(crate) fn is_open(&self) -> bool {
         self.place == QuotePlace::Quoted
     }

@@ -231,7 +231,7 @@ impl NumberReading {
     }
 
     fn format(&self) -> TextFormat {
-        // The mark before the fraction follows from the mark between groups, where no cell has a fraction.
+        // If no cell has a fraction, the mark before it follows from the mark between groups.
         let decimal = self.decimal == ',' && self.uses_decimal;
         TextFormat {
             decimal: decimal.then(|| ",".to_owned()),
@@ -261,7 +261,7 @@ enum DateOrder {
     YearMonthDay,
 }
 
-/// Dates in this order with this mark between their parts, behind them a time of day or not.
+/// Dates in this order with this mark between their parts, optionally followed by a time of day.
 #[derive(Clone, Debug)]
 struct DateReading {
     order: DateOrder,

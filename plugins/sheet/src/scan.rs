@@ -46,7 +46,7 @@ pub(crate) fn read(
     })
 }
 
-/// Reads the file until it did not change meanwhile. `read` gets its table, if there is one in memory.
+/// Reads the file until it did not change during a read. `read` gets its table, if there is one in memory.
 pub(crate) fn settled<T>(
     settings: &SheetSettings,
     read: impl Fn(&Info, Option<Rc<SheetTable>>) -> Result<T, Error>,
@@ -56,7 +56,7 @@ pub(crate) fn settled<T>(
         let table = cache::get(settings, &info.version);
         let is_kept = table.is_some();
         let answer = read(&info, table);
-        // What failed may have failed of the change: the indexes are those of the new version by now.
+        // The failure may come from the change: the indexes are those of the new version by now.
         if is_kept || stat(settings)?.version == info.version {
             return answer;
         }

@@ -228,7 +228,8 @@ impl<'q> SheetSelect<'q> {
         self.counted_fields().next().is_some()
     }
 
-    /// Returns the columns that a summary reads, by index of the field: the first that the file has where it only counts records.
+    /// Returns the columns that a summary reads, by index of the field: the first one present in the file if it only
+    /// counts records.
     pub(crate) fn fields_read(&self, columns: &ColumnPositions) -> Vec<usize> {
         let conditions = self.conditions.iter().map(|(at, _)| *at);
         let mut fields: Vec<usize> = conditions.chain(self.columns.iter().copied()).collect();
@@ -452,7 +453,7 @@ impl RowCollector<'_> {
             .rev()
             .take_while(|entry| equal(&entry.values))
             .count() as u64;
-        // The whole page may be equals of the former page's last record.
+        // The whole page may be equal to the previous page's last record.
         if let Some(cursor) = &self.select.cursor
             && equal(&cursor.values)
         {

@@ -36,7 +36,7 @@ pub(crate) fn sort_key(value: &Value<'_>) -> Vec<u8> {
     key
 }
 
-/// Writes the number of bytes, then the bytes without leading zeros. Those of a negative number count downwards.
+/// Writes the number of bytes, then the bytes without leading zeros. Both are inverted for a negative number.
 fn push_integer(integer: i128, key: &mut Vec<u8>) {
     let magnitude = if integer < 0 { !integer } else { integer } as u128;
     let length = 16 - magnitude.leading_zeros() as usize / 8;

@@ -20,7 +20,7 @@ pub(crate) fn spelled_as(
     if before.is_empty() || text.is_empty() {
         return text;
     }
-    // The value is there already.
+    // The cell has this value already.
     if reads_back(before) {
         return before.to_owned();
     }
@@ -83,7 +83,7 @@ fn with_unit(text: &str, before: &str, field: &Field) -> Option<String> {
     })
 }
 
-/// Writes as many places as the cell had: `0,50` where it was `12,00`.
+/// Writes as many places as the cell had: `0,50` if it was `12,00`.
 fn with_places(text: &str, before: &str, field: &Field) -> Option<String> {
     let format = field.format.as_deref();
     let mark = match format {

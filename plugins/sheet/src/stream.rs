@@ -51,7 +51,7 @@ pub(crate) fn read_pieces(
     Ok(())
 }
 
-/// Returns the error for a call, where the file cannot be read: `not_found` is that of a record that is missing.
+/// Returns the error of a call if the file cannot be read: `not_found` is reserved for a missing record.
 pub(crate) fn missing_file(settings: &SheetSettings, error: Error) -> Error {
     match error.is("not_found") {
         true => Error::unavailable(format!(
@@ -77,7 +77,7 @@ type TakeRow<'a> =
 pub(crate) struct DelimitedParser {
     reader: csv_core::Reader,
     delimiter: u8,
-    /// Nothing of the next row has been read, and the reader's state is that of a row's beginning.
+    /// Nothing of the next row has been read, and the reader's state is that at the beginning of a row.
     is_between_rows: bool,
     /// No row before this place can be taken unchanged.
     plain_from: usize,
@@ -87,7 +87,7 @@ pub(crate) struct DelimitedParser {
     ends_filled: usize,
     /// The quotes of the rows, if rows that quotes took in are refused.
     quotes: Option<QuoteTracker>,
-    /// The rows whose quotes may be meant otherwise, where quotes are followed.
+    /// The rows whose quotes may be meant differently, if quotes are followed.
     pub(crate) unclear_quotes: UnclearQuotes,
     pub(crate) place: ParserPosition,
 }

@@ -72,7 +72,7 @@ struct SheetSummary<'s> {
     zone: &'s Zone,
     /// The columns of the groups.
     grouped: Vec<&'s Field>,
-    /// The places of groups by the cells of their column, where there is one: most rows belong to a group that is known.
+    /// The places of groups by the cells of their column, if there is just one: most rows belong to a known group.
     places: HashMap<Box<str>, usize>,
 }
 

@@ -8,7 +8,7 @@ use weir_plugin_sdk::shape::TextFormat;
 use weir_plugin_sdk::{Field, Type, Value, Zone};
 
 const BLOCK_ROWS: usize = 1024;
-/// Ctrl-Z, which programs of DOS write behind the last line.
+/// Ctrl-Z, which DOS programs write after the last line.
 const FILE_END: &str = "\u{1a}";
 
 /// A row: the text of its cells joined, and where each ends.

@@ -1,5 +1,5 @@
-//! Create, update and delete in a delimited file: the file is replaced whole, only if no other program replaced it meanwhile,
-//! and all other rows keep every byte. Of a large file only the changes pass through here.
+//! Create, update and delete in a delimited file: the file is replaced as a whole, only if no other program replaced it in
+//! the meantime, and all other rows keep every byte. Of a large file only the changes pass through here.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -68,7 +68,7 @@ pub(crate) fn write(
             content.apply(&edit)
         });
         let (changed, record) = match planned {
-            // What failed may have failed of another program's change: the record may be in another place by now.
+            // The failure may come from another program's change: the record may be in another place by now.
             Err(_) if stat(settings)?.version != info.version => continue,
             Err(error) if saves_awaited < SAVES_AWAITED && is_about_content(&error) => {
                 saves_awaited += 1;
@@ -92,7 +92,7 @@ pub(crate) fn write(
         };
         match replaced {
             Ok(version) => {
-                // The old rows are still there, and the new row is behind them.
+                // The old rows are still there, and the new row is after them.
                 if edit.verb == Verb::Create
                     && changed.at == info.size
                     && indexed::applies(settings, &info)
@@ -497,8 +497,9 @@ impl<'c> SheetContent<'c> {
         Ok(())
     }
 
-    /// Returns a value as its column writes it in a cell. Text goes in as it is, even `=1+1`: what a spreadsheet
-    /// program makes of it is its own affair, and changing it here would write another record than was asked for.
+    /// Returns a value as its column writes it in a cell. Text is written as it is, even `=1+1`: what a
+    /// spreadsheet program makes of it is up to that program, and changing it here would write a different record
+    /// than requested.
     fn cell_text(&self, value: &Value<'_>, at: usize, edit: &SheetEdit<'_>) -> Result<String> {
         let field = &edit.shape.fields[at];
         value.to_text(field, edit.zone).ok_or_else(|| {

@@ -17,7 +17,7 @@ use crate::statement::StatementBuilder;
 /// The time by which clocks are set back: an hour nearly everywhere, half of one on Lord Howe Island, two at Troll.
 const SET_BACK: [&str; 3] = ["1 hour", "30 minutes", "2 hours"];
 
-/// The first moment that the value table has, and the one behind its last.
+/// The first moment in the value table, and the one after its last.
 const FIRST_MOMENT: &str = "0001-01-01 00:00:00+00 BC";
 const END: &str = "10000-01-01 00:00:00+00";
 
@@ -119,8 +119,8 @@ impl<'a> SqlColumn<'a> {
         }
     }
 
-    /// Returns the expression whose values are put together. SQLite's is one that shows a value of another type, since no
-    /// summary is right without it.
+    /// Returns the expression whose values are aggregated. SQLite's shows a value of another type, since no summary is
+    /// right without it.
     pub(crate) fn summarized(&self, builder: &mut StatementBuilder) -> String {
         match self.dialect {
             SqlDialect::Sqlite => self.plain(builder),
@@ -547,7 +547,7 @@ impl<'a> SqlColumn<'a> {
                 Value::Text(text) | Value::Date(text) | Value::Json(text) => {
                     builder.bind(text.as_ref())
                 }
-                // Bound as text: a numeric column makes a number of it where that loses nothing.
+                // Bound as text: a numeric column converts it to a number if nothing is lost.
                 Value::Decimal(value) => builder.bind(value.as_str()),
                 Value::Datetime(value) => builder.bind(value.to_string()),
                 Value::Null | Value::Unfit(_) => return Err(unfit()),

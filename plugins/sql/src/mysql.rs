@@ -40,7 +40,7 @@ pub(crate) fn kind(native: &str) -> Option<Type> {
     })
 }
 
-/// Returns the name of a type without its size and what comes behind.
+/// Returns the name of a type without its size and anything after it.
 fn base(native: &str) -> &str {
     native.split(['(', ' ']).next().unwrap_or_default()
 }

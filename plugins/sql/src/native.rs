@@ -1,4 +1,4 @@
-//! PostgreSQL's names of types, and its spelling of values that the value table spells otherwise.
+//! PostgreSQL's names of types, and its spelling of values that the value table spells differently.
 
 use std::borrow::Cow;
 

@@ -90,7 +90,7 @@ impl<'a> OrderedColumns<'a> {
         }
     }
 
-    /// Returns the condition for rows behind the last one: greater in the first column, or equal there and greater in
+    /// Returns the condition for rows after the last one: greater in the first column, or equal there and greater in
     /// the next, and so on.
     pub(crate) fn behind(
         &self,
@@ -112,7 +112,7 @@ impl<'a> OrderedColumns<'a> {
         let mut any = Vec::new();
         for (at, (column, descending)) in self.columns.iter().zip(self.descending).enumerate() {
             let operator = if *descending { "<" } else { ">" };
-            // Nothing comes behind a null.
+            // Nothing comes after a null.
             let Some(mut later) = self.compares(at, operator, &last[at], builder) else {
                 continue;
             };

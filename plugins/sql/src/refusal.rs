@@ -79,7 +79,7 @@ impl FailedWrite<'_> {
     fn explain_taken(&self, error: Error) -> Error {
         let key = &self.collection.shape.key;
         let columns = match &error.field {
-            // MySQL names no index where it is the key's.
+            // MySQL does not name the index of a primary key.
             None => key.clone(),
             Some(named) => self.find_columns(named, true),
         };

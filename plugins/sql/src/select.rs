@@ -16,7 +16,7 @@ use crate::order::{OrderedColumns, SelectPart};
 use crate::sqlite;
 use crate::statement::{self, SelectedRow, StatementBuilder, cell};
 
-/// The beginning of a cursor behind which only rows are read that fit their columns, since others were met: the records
+/// The beginning of a cursor after which only rows that fit their columns are read, since others were met: the records
 /// of a list without a key are counted.
 const FITTING: &str = "~";
 
@@ -147,7 +147,7 @@ fn read_page(
     }))
 }
 
-/// Reads where a page begins: behind the order values of a record, if the cursor has some, how many records behind it, and that
+/// Reads where a page begins: after the order values of a record, if the cursor has some, how many records after it, and that
 /// record as the cursor names it.
 fn begin<'q>(
     query: &'q Query,
@@ -167,7 +167,7 @@ fn begin<'q>(
     Ok((Some(decode_cursor(behind, &fields, zone)?), offset, behind))
 }
 
-/// Reads how many records a cursor leaves out, and behind which record that is. Without a key, records are only counted.
+/// Reads how many records a cursor leaves out, and after which record. Without a key, records are only counted.
 fn counted(cursor: &str, is_total: bool) -> Result<(u64, &str), Error> {
     let behind = cursor.trim_start_matches(|char: char| char.is_ascii_digit());
     let count = &cursor[..cursor.len() - behind.len()];
@@ -182,7 +182,7 @@ fn counted(cursor: &str, is_total: bool) -> Result<(u64, &str), Error> {
 /// The bytes of a text by which MySQL orders: a connection sets `max_sort_length`.
 const MYSQL_SORTED_BYTES: usize = 1024;
 
-/// Returns `true` if a list cannot continue behind the value: SQLite may store a text that is not UTF-8 in its place, and
+/// Returns `true` if a list cannot continue after the value: SQLite may store a text that is not UTF-8 in its place, and
 /// MySQL orders a long text by its beginning.
 fn is_lossy(value: &Value<'_>, dialect: SqlDialect) -> bool {
     match (dialect, value) {
@@ -449,8 +449,8 @@ impl PreparedSelect {
     }
 }
 
-/// Returns a name which none of the shape's columns has with a number behind it. ORDER BY takes a name for the answer's column
-/// before it takes it for the table's.
+/// Returns a name that, followed by a number, is not that of any of the shape's columns. ORDER BY takes a name for the
+/// answer's column before it takes it for the table's.
 fn free_name(shape: &Shape) -> String {
     let mut free = "c".to_owned();
     let is_taken = |name: &str| {

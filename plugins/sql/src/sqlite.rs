@@ -83,7 +83,7 @@ pub(crate) fn is_emptied(field: &Field, raw: &RawValue, value: &Value<'_>) -> bo
     value.is_null() && raw.get() != "null" && is_judged(field)
 }
 
-/// Returns `true` for a column that is null where its value is of another type.
+/// Returns `true` for a column that is null if its value is of another type.
 fn is_judged(field: &Field) -> bool {
     field.nullable && (field.kind == Type::Datetime || fits(field).is_some())
 }

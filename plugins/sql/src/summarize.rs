@@ -21,7 +21,7 @@ use crate::statement::{self, SelectedRow, StatementBuilder, cell};
 /// The most different values of one column that are added here.
 const VALUES_MAX: u32 = 100_000;
 
-/// The first day that the value table has. The week in which it lies begins before, and is called by this day.
+/// The first day that the value table has. Its week begins before, and is named after this day.
 const FIRST_DAY: &str = "0000-01-01";
 
 /// The cells of a row before its groups: which SELECT it is of.

@@ -1,4 +1,4 @@
-//! Reads the answer of an operation as far as it goes: what was done must not be done again for one odd member.
+//! Reads the answer of an operation as far as it goes: an operation must not be repeated for one odd member.
 
 use std::fmt;
 
@@ -50,7 +50,7 @@ pub(crate) fn mended(body: &[u8]) -> Option<Vec<u8>> {
     is_mended.then_some(out.into_bytes())
 }
 
-/// The members of an object in their order, of which several may have one name.
+/// The members of an object in order; several may have the same name.
 pub(crate) struct MemberList<'a>(pub(crate) Vec<(String, &'a RawValue)>);
 
 impl<'de> Deserialize<'de> for MemberList<'de> {

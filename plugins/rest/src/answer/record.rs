@@ -94,8 +94,8 @@ pub(crate) fn inside_record<'a>(
     Ok(Some(raw))
 }
 
-/// Returns what of a member's value no record may hold, as the rest of a sentence about the record. A number that is not finite
-/// is null where it is a column's.
+/// Returns the part of a member's value that no record may contain, as the rest of a sentence about the record. A number that
+/// is not finite is null if it belongs to a column.
 pub(crate) fn value_fault(name: &str, value: &RawValue) -> Option<String> {
     let fault = serde_json::from_str::<Value>(value.get()).err()?;
     let fault = fault.to_string();

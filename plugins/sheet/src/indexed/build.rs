@@ -82,7 +82,7 @@ impl SheetSource<'_> {
                 return Ok(false);
             }
             if is_over {
-                // Text behind an open quote would swallow appended rows: such a file gets no index.
+                // Text after an open quote would swallow appended rows: such a file gets no index.
                 parser.check_quotes()?;
             }
             if adds >= ADDS_MAX || clock::monotonic_ns().saturating_sub(began) >= PIECE_NS {

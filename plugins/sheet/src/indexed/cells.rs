@@ -21,7 +21,7 @@ const TEXT_MAX: usize = 1 << 20;
 const LISTED_MAX: usize = if cfg!(test) { 3 } else { 256 };
 /// The digits of a number, which an `f64` and an `i64` hold exactly.
 const DIGITS_MAX: usize = 15;
-/// The offset of a block's first row, and the number of the part: what a key begins with.
+/// The offset of a block's first row, and the number of the part: the beginning of a key.
 const PLACE_BYTES: usize = 8 + 2;
 const PART_BYTES: usize = KEY_MAX - PLACE_BYTES;
 
@@ -165,7 +165,7 @@ impl CellBlock {
 pub(crate) struct CellNumber {
     /// The number without its point.
     pub(crate) units: i64,
-    /// The digits behind the point.
+    /// The digits after the point.
     pub(crate) places: u8,
 }
 
@@ -215,7 +215,7 @@ pub(crate) enum BlockCells {
         texts: Vec<String>,
         codes: Vec<u8>,
     },
-    /// Numbers, with their places where they have different ones.
+    /// Numbers, with their places if these differ.
     Numbers {
         places: Option<u8>,
         units: Vec<Option<i64>>,

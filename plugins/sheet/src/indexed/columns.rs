@@ -61,7 +61,7 @@ impl CellColumn {
         }
     }
 
-    /// Returns the next block; `None` behind the last one.
+    /// Returns the next block; `None` after the last one.
     pub(crate) fn next_block(&mut self) -> Result<Option<BlockCells>, Error> {
         let (mut place, mut bytes) = (None, Vec::new());
         loop {

@@ -66,7 +66,7 @@ impl SheetHead {
             if !is_header(settings, number, row) {
                 return Ok(RowFlow::Continue);
             }
-            // A line end that is put behind the file is not part of it.
+            // A line end that is added after the file is not part of it.
             let body_at = info.size.min(span.end as u64);
             head = Some(Self {
                 layout,

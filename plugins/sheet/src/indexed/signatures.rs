@@ -54,7 +54,7 @@ impl BlockSignatures {
         }
     }
 
-    /// Adds a row by its bytes in the file, which lie behind those of the row before.
+    /// Adds a row by its bytes in the file, which are after those of the previous row.
     pub(crate) fn push(&mut self, text: &str, at: Range<u64>) {
         let has_room =
             |rows: &Range<u64>| at.end - rows.start <= BLOCK_BYTES_MAX && self.set.len() < SET_MAX;
@@ -121,7 +121,7 @@ impl BlockSignatures {
     }
 }
 
-/// The keys of a slice: the first, and the first behind it.
+/// The keys of a slice: its first, and the first after it.
 pub(crate) type Slice = (Vec<u8>, Vec<u8>);
 
 /// Returns the slices that a part is looked for in; none if the part is too short to have one.

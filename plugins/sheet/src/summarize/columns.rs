@@ -325,7 +325,7 @@ impl<'s> CellLane<'s> {
     }
 }
 
-/// Returns the nearest float: digits and the power of ten are exact, so that their quotient is what is read from the text.
+/// Returns the nearest float: digits and the power of ten are exact, so their quotient is the value read from the text.
 fn as_float(CellNumber { units, places }: CellNumber) -> f64 {
     units as f64 / TENS[usize::from(places)]
 }

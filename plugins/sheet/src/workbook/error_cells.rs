@@ -102,7 +102,7 @@ impl CellPosition {
         self.column = 0;
     }
 
-    /// Returns the first column that a cell covers, and the one behind them.
+    /// Returns the first column that a cell covers, and the first one after it.
     fn take_columns(&mut self, tag: &BytesStart<'_>) -> (u32, u32) {
         let first = self.column;
         self.column = first.saturating_add(repeats(tag, "table:number-columns-repeated"));

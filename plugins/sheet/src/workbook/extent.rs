@@ -11,15 +11,15 @@ use zip::ZipArchive;
 use super::CELLS_MAX;
 use super::error_cells::{VALUES, attribute, parse_repeats, repeats};
 
-/// Spreadsheet programs have no more rows and columns, and calamine leaves out what is behind them without a word.
+/// Spreadsheet programs have no more rows and columns, and calamine silently leaves out what is beyond them.
 const ROWS_MAX: u64 = 1_048_576;
 const COLUMNS_MAX: u64 = 16_384;
 
 /// The cells of a sheet that is not meant. They are made with the others, and fit where the plugin has memory for them.
 const OTHER_CELLS_MAX: u64 = 4 * CELLS_MAX as u64;
 
-/// Refuses a workbook of which a sheet has more cells than can be read. Empty rows and cells at the end count for nothing. The
-/// sheet that is meant has a name, or is the only one with something in it.
+/// Refuses a workbook with a sheet that has more cells than can be read. Empty rows and cells at the end count for nothing. The
+/// chosen sheet is named, or is the only one that is not empty.
 pub(super) fn check(bytes: &[u8], meant: Option<&str>) -> Result<(), Error> {
     // What cannot be read is reported where the cells are.
     let Ok(mut archive) = ZipArchive::new(Cursor::new(bytes)) else {
@@ -82,7 +82,7 @@ fn check_meant(sheets: &[SheetExtent], meant: Option<&str>) -> Result<(), Error>
     }
 }
 
-/// The part of a sheet that has something in it, as far as it was read. Ends are behind the last.
+/// The part of a sheet that is not empty, as far as it was read. Ends are exclusive.
 #[derive(Default)]
 struct SheetExtent {
     name: String,
@@ -93,7 +93,7 @@ struct SheetExtent {
     corner: Option<(u64, u64)>,
     right: u64,
     area: u64,
-    /// The cells of rows that are not repeated yet, and those of the present row among them.
+    /// The cells of rows that are not repeated yet, and the number of these in the current row.
     cells: u64,
     row_cells: u64,
 }

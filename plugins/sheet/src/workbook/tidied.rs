@@ -1,5 +1,5 @@
-//! An ODS workbook without the blanks and comments between its elements. Some programs write an element a line, and calamine
-//! refuses what stands between the cells of a row.
+//! An ODS workbook without the blanks and comments between its elements. Some programs write one element per line, and
+//! calamine refuses anything between the cells of a row.
 
 use std::io::{BufReader, Cursor, Read, Write};
 
@@ -12,11 +12,11 @@ use zip::{CompressionMethod, ZipArchive, ZipWriter};
 
 use super::broken;
 
-/// The bound on a part that is written anew in memory, where calamine needs as much again for the cells.
+/// The bound on a part that is rewritten in memory, where calamine needs as much again for the cells.
 const PART_BYTES_MAX: usize = 16 << 20;
 const CONTENT: &str = "content.xml";
 
-/// Opens a workbook. `tidied` takes what is read in the place of a workbook with blanks between its cells.
+/// Opens a workbook. `tidied` receives the data to read instead of a workbook with blanks between its cells.
 pub(super) fn open<'b>(
     bytes: &'b [u8],
     tidied: &'b mut Vec<u8>,

@@ -8,7 +8,7 @@ use weir_plugin_sdk::Error;
 
 use super::broken;
 
-/// The cells behind such errors. calamine does not count an error that it refuses, so that a cell without an explicit position
+/// The cells after such errors. calamine does not count an error that it refuses, so that a cell without an explicit position
 /// is taken for the one before it.
 #[derive(Default)]
 pub(super) struct UnknownErrors {
@@ -34,7 +34,7 @@ impl UnknownErrors {
         self.count += 1;
     }
 
-    /// Refuses a sheet of which a cell was given another position than it has. Formulas are read without values, and count
+    /// Refuses a sheet if a cell was given a position other than its own. Formulas are read without values, and count
     /// every cell.
     pub(super) fn check(
         &self,

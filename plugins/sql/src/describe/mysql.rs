@@ -152,13 +152,13 @@ pub(super) fn describe(settings: &SqlSettings) -> Result<SqlDescription, Error> 
     Ok(described)
 }
 
-/// Checks that what a statement writes into a table can be taken back.
+/// Checks that what a statement writes into a table can be rolled back.
 pub(super) fn check_written(settings: &SqlSettings, written: &WrittenTable) -> Result<(), Error> {
     let name = &written.name;
     let mut tables: Vec<MysqlTable> =
         ask(settings, TABLE, vec![json!(written.schema), json!(name)])?;
     if tables.is_empty() {
-        // Some servers keep all names in lower case. Where they do not, the statement cannot be prepared.
+        // Some servers keep all names in lower case. If they do not, the statement cannot be prepared.
         let schema = written.schema.as_ref().map(|schema| schema.to_lowercase());
         let place = vec![json!(schema), json!(name.to_lowercase())];
         tables = ask(settings, TABLE, place)?;

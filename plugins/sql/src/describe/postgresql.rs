@@ -12,7 +12,7 @@ use crate::settings::{SqlSettings, SqlSource, quoted};
 
 /// Rows in which arrays are looked at.
 const ROWS_LOOKED_AT: u32 = 200;
-/// The levels of composites within composites that are described; what lies deeper is any JSON.
+/// The levels of composites within composites that are described; anything deeper is plain JSON.
 const COMPOSITES_MAX: usize = 4;
 
 const TABLE: &str = "SELECT c.oid::int8 AS oid, c.relkind::text AS kind, \
@@ -59,7 +59,7 @@ const COLUMNS: &str = "SELECT a.attname::text AS name, \
 const MEMBERS: &str = "SELECT e.typrelid::int8 AS members FROM pg_catalog.pg_type b \
     JOIN pg_catalog.pg_type e ON e.oid = b.typelem WHERE b.oid = to_regtype($1)";
 
-/// An index may include columns that are not of the key; they stand behind those that are.
+/// An index may include columns that are not part of the key; they follow those that are.
 const KEY: &str = "SELECT a.attname::text AS name FROM pg_catalog.pg_index i \
     JOIN pg_catalog.pg_attribute a ON a.attrelid = i.indrelid \
     AND a.attnum = ANY((i.indkey::int2[])[0:i.indnkeyatts - 1]) \
@@ -259,7 +259,7 @@ fn find_infinite(settings: &SqlSettings, columns: &mut [PostgresColumnRow]) -> R
     Ok(())
 }
 
-/// Returns the condition that a value is shown as null; `None` for types of which all values are shown.
+/// Returns the condition that a value is shown as null; `None` for types whose values are all shown.
 fn is_infinite(name: &str, native: &str) -> Option<String> {
     Some(match native {
         // The difference of an infinity with itself is not a number.

@@ -223,7 +223,7 @@ fn look(settings: &SqlSettings, columns: &[&str]) -> Result<Vec<ColumnCounts>, E
         let rows: Vec<HashMap<String, Option<serde_json::Number>>> =
             match ask(settings, &text, settings.examples.clone()) {
                 Ok(rows) => rows,
-                // A null where only a number can be, as behind LIMIT: nothing is seen then.
+                // A null where only a number is possible, as after LIMIT: nothing can be seen then.
                 Err(error) if error.is("invalid") && !settings.examples.is_empty() => Vec::new(),
                 Err(error)
                     if error.is("invalid") && matches!(settings.source(), SqlSource::Query(_)) =>

@@ -13,9 +13,9 @@ const SET_BACK_MAX_MINUTES: u32 = 121;
 enum BoundOperand {
     /// The place of the value.
     Exact(String),
-    /// No value of the column equals it: those that come behind it begin with the one at this place.
+    /// No value of the column equals it: those after it begin with the one at this place.
     Before(String),
-    /// As before, but they begin behind the one at this place.
+    /// As before, but they begin after the one at this place.
     Behind(String),
 }
 
@@ -130,7 +130,7 @@ impl MysqlColumn<'_> {
             _ => {
                 let zone = Zone::parse(self.zone).ok()?;
                 let Some(local) = moment.to_local(&zone) else {
-                    // The clocks show no such time: all that they show comes before the end, or behind the beginning.
+                    // The clocks show no such time: all that they show comes before the end, or after the beginning.
                     return Some(match utc.starts_with("9999") {
                         true => BoundOperand::Behind(cast("9999-12-31 23:59:59.999999")),
                         false => BoundOperand::Before(cast("0000-01-01 00:00:00")),
@@ -170,14 +170,14 @@ fn decimal(text: &str, builder: &mut StatementBuilder) -> String {
     }
 }
 
-/// Returns the first time on the clocks, behind those that they show twice, that is not before a moment.
+/// Returns the first time on the clocks, after those that they show twice, that is not before a moment.
 fn behind_set_back(local: &str, moment: &Datetime, zone: &Zone) -> Option<String> {
     let minute = local.get(..16)?;
     let (date, clock) = minute.split_once('T')?;
     let (hour, minute) = clock.split_once(':')?;
     let first = hour.parse::<u32>().ok()? * 60 + minute.parse::<u32>().ok()?;
     let clocks = (1..=SET_BACK_MAX_MINUTES).map(|more| first + more);
-    // Clocks are not set back over midnight into the day before last; a time behind midnight belongs to another day.
+    // Clocks are not set back over midnight into the day before last; a time after midnight belongs to another day.
     let mut times = clocks
         .take_while(|minutes| *minutes < 24 * 60)
         .map(|minutes| format!("{date}T{:02}:{:02}:00", minutes / 60, minutes % 60));
