@@ -113,7 +113,7 @@ pub struct RequestMeta<'a> {
 }
 
 impl<'a> GivenParams<'a> {
-    /// Reads the params. Absent ones are empty; the method decides which members must be there. Some clients write the params
+    /// Reads the params. Absent ones are empty; the method decides which members are required. Some clients write the params
     /// of a list as null, which counts as absent.
     pub fn read(self) -> Result<RequestParams<'a>, RpcError> {
         match self {
@@ -136,7 +136,7 @@ impl<'a> GivenParams<'a> {
     }
 }
 
-/// Reads valid ones only: faults of others are not for an error of the envelope.
+/// Reads only valid ones: faults of others are not errors of the envelope.
 impl<'de: 'a, 'a> Deserialize<'de> for GivenParams<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         raw::object(deserializer).map(Self::Read)

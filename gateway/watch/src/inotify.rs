@@ -132,7 +132,7 @@ impl Kernel {
 }
 
 impl Watch {
-    /// Watches the folders that are there now: one may be new, or another one under the same name.
+    /// Watches the folders that are there now: one may be new, or a different one with the same name.
     pub(crate) fn renew(&self) -> Result<(), String> {
         for watched in self.places.places.lock().iter_mut() {
             self.kernel.shared.renew(watched)?;

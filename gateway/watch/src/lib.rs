@@ -1,7 +1,7 @@
 //! Reports when files may have changed, so that the loops that look at them need not look several times a second.
 //!
-//! A process has one [`FileWatcher`]. Each loop waits for its [`LookPace`]: it ends at once when the kernel reports a change, and
-//! each second without one, since not every change is reported (that of a file behind a link, for instance). Where the kernel
+//! A process has one [`FileWatcher`]. Each loop waits for its [`LookPace`]: it ends immediately when the kernel reports a change,
+//! and otherwise each second, since not every change is reported (that of a file behind a link, for instance). Where the kernel
 //! cannot report changes, as on network file systems, a loop looks at its interval.
 
 #[cfg(target_os = "linux")]
@@ -23,7 +23,7 @@ use inotify as kernel;
 #[cfg(not(target_os = "linux"))]
 use unsupported as kernel;
 
-/// The time between two looks where no change is reported.
+/// The time between two looks if no change is reported.
 const REST: Duration = Duration::from_secs(1);
 /// The time after a change during which a loop looks at its interval. A writer is seldom done with its first write, and what
 /// SQLite writes becomes visible only after it is on the disk, which is not reported.
@@ -50,7 +50,7 @@ pub struct WatchTarget {
 
 /// The times at which one loop looks at its places.
 pub struct LookPace {
-    /// The time between two looks while something changes, or where nothing is reported.
+    /// The time between two looks while something changes, or if nothing is reported.
     interval: Duration,
     rest: Duration,
     watch: Option<kernel::Watch>,
@@ -140,7 +140,7 @@ impl LookPace {
     }
 }
 
-/// Waits for the next of the seconds at which the loops of this process look. They look together, so that a process at rest
+/// Waits for the next of the seconds at which the loops of this process look. They look together, so that an idle process
 /// wakes once a second and not once for each loop.
 pub async fn next_beat() {
     beat_of(REST).await;
