@@ -358,7 +358,7 @@ static void log_fault(const char *outcome, const weir_tool *tool, const char *fa
     free(line.text);
 }
 
-/* The log says what the mistake is, and the caller reads one safe sentence. */
+/* The mistake is logged, and the caller reads one safe sentence. */
 static bool fail_at_fault(const weir_tool *tool, weir_call *call, const char *fault) {
     log_fault("The tool failed", tool, fault);
     return fail(call->error, "internal", "The tool failed; its operator finds the reason in the log.", NULL, 0);
@@ -373,7 +373,7 @@ static bool has_nul(weir_value json) {
     return false;
 }
 
-/* A text of C ends at a 0: what its caller wrote behind one would be lost without a word. */
+/* A C string ends at a 0: anything after it would be lost silently. */
 static bool refuse_nul(const weir_tool *tool, weir_call *call) {
     const weir_parameter *at = tool->parameters;
     while (at && at->name && !has_nul(weir_argument(call, at->name))) at++;

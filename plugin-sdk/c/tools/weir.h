@@ -35,7 +35,7 @@ typedef struct {
     /* Ends with {0}. */
     const weir_parameter *parameters;
     /* The JSON Schema of the answer; NULL: nothing is answered. A value that is printed then is a fault,
-       which the log tells: a tool that only reads fails, and any other answers without the value. */
+       which is logged: a tool that only reads fails, and any other answers without the value. */
     const char *returns;
     weir_hint read_only, destructive, idempotent, open_world;
     /* Whether a call may go on as a task after its request was answered: "optional", or "required", which refuses modern
@@ -61,7 +61,7 @@ extern const weir_plugin weir_this_plugin;
 /* json.h has what reads them. No text holds a 0: a call whose arguments have one in a text is refused before
    the tool runs. */
 weir_value weir_argument(weir_call *call, const char *name);
-/* Ends with 0 and lives as long as the call; "" where there is no text. */
+/* Ends with 0 and lives as long as the call; "" if there is no text. */
 const char *weir_text(weir_call *call, weir_value value);
 /* The call's context and the answers of its caller: JSON objects. */
 weir_value weir_context(weir_call *call);
@@ -76,7 +76,7 @@ void weir_print(weir_call *call, const char *json);
 void weir_print_text(weir_call *call, const char *text); /* as a JSON string, quotes included */
 void weir_print_integer(weir_call *call, int64_t number);
 void weir_print_number(weir_call *call, double number);
-/* MCP content blocks beside the value, or alone: a JSON array. */
+/* MCP content blocks, with or without a value: a JSON array. */
 void weir_content(weir_call *call, const char *json);
 /* A question for the caller: `requests` is a JSON object, key -> {method, params}; `state` may be NULL. */
 bool weir_ask(weir_call *call, const char *requests, const char *state);

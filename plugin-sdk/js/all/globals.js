@@ -11,7 +11,7 @@ export const begin = (log, random) => {
   host ??= { log, random };
 };
 
-/** JSON knows neither a `Map` nor a `Set`, and writes both as `{}` unless they have a form of their own. */
+/** JSON has neither a `Map` nor a `Set`, and writes both as `{}` unless they define their own form. */
 export const held = (value) => {
   if (typeof value?.toJSON === "function") return value;
   if (value instanceof Map) return Object.fromEntries(value);
@@ -19,7 +19,7 @@ export const held = (value) => {
 };
 export const json = (value) => JSON.stringify(value, (_, inner) => held(inner));
 
-/** As a text, which is all that the host takes: with anything else the call would trap, and a trap says nothing. */
+/** As a text, which is all that the host takes: with anything else the call would trap, and a trap has no message. */
 export const shown = (value) => {
   if (typeof value === "string") return value;
   try {
@@ -99,7 +99,7 @@ globalThis.TextEncoder ??= Utf8Encoder;
 /** How many characters become a text at a time. */
 const CHARS_MAX = 4096;
 
-/** `TextDecoder` of UTF-8, as the Encoding Standard has it. What is no UTF-8 becomes U+FFFD. */
+/** `TextDecoder` of UTF-8, as the Encoding Standard has it. Bytes that are not UTF-8 become U+FFFD. */
 export class Utf8Decoder {
   encoding = "utf-8";
 

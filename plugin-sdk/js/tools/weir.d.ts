@@ -76,7 +76,7 @@ export class Refusal extends Error { constructor(reason: string, sentence: strin
 /** Says no: a reason for programs, a sentence for the caller. */
 export function refuse(reason: string, sentence: string, more?: More): never;
 export class Answer<T> { value: T; content: object[] }
-/** A value, and MCP content blocks beside it. */
+/** A value together with MCP content blocks. */
 export function answer<T>(value: T, content: object[]): Answer<T>;
 export function blocks(...content: object[]): Answer<undefined>;
 export class Question { readonly requests: Record<string, object>; readonly state?: string }

@@ -64,7 +64,7 @@ export const anyOf = (types, options) =>
  */
 export const optional = (type) => ({ ...typed(type, "what is optional"), optional: true });
 
-/** Refuses what is no type; a function that makes one is easily written without its parentheses. */
+/** Refuses what is not a type; a function that makes one is easily written without its parentheses. */
 const typed = (type, what) => {
   if (typeof type?.schema === "object") return type;
   if (typeof type === "object" && type !== null && Object.values(type).some((each) => typeof each?.schema === "object")) {
@@ -129,7 +129,7 @@ const fill = (given, fields) => {
   }
 };
 
-/** Leaves out what may be left out and is null: the schema of the field knows no null. */
+/** Leaves out what may be left out and is null: the schema of the field does not allow null. */
 const leaveOut = (told, fields) => {
   for (const [name, type] of Object.entries(fields)) {
     if (type.optional && told[name] === null) delete told[name];
@@ -222,7 +222,7 @@ export const refuse = (reason, sentence, more) => {
   throw new Refusal(reason, sentence, more);
 };
 
-/** Content blocks beside a value, or alone. */
+/** Content blocks, with or without a value. */
 export class Answer {
   constructor(value, content) {
     Object.assign(this, { value, content });
@@ -251,7 +251,7 @@ export class Context {
   constructor(json, resumed, settings) {
     [this.#json, this.#resumed, this.#settings] = [json, resumed, settings];
   }
-  /** All that the gateway tells of the call: agent, tenant, call_id, contract, deadline_ms. */
+  /** Everything that the gateway passes about the call: agent, tenant, call_id, contract, deadline_ms. */
   get members() {
     return JSON.parse(this.#json);
   }
@@ -278,7 +278,7 @@ export class Context {
 
 // ---- what the outside world offers ----
 
-/** As bytes, which is all that the host takes: with anything else the call would trap, and a trap says nothing. */
+/** As bytes, which is all that the host takes: with anything else the call would trap, and a trap has no message. */
 const bytesOf = (value, what) => {
   if (value === undefined || value instanceof Uint8Array || Array.isArray(value)) return value;
   throw new TypeError(`${what} is bytes: write \`new Uint8Array(…)\``);
@@ -289,7 +289,7 @@ export const clock = { nowMs: () => Number(clockOf.nowMs()) };
 export const random = { bytes: (length) => randomOf.bytes(length) };
 /** How many rows a query answers where its author names no limit. */
 const ROWS_MAX = 1000;
-/** A number of JavaScript holds no whole number beyond 2^53: a rounded key would be that of another row. */
+/** A JavaScript number cannot hold integers beyond 2^53 exactly: a rounded key would be that of another row. */
 const exact = (records) => {
   if (!/\d{16}/.test(records)) return records;
   // Without escapes every second part between quotes is a text.
@@ -301,7 +301,7 @@ const exact = (records) => {
   }
   return records;
 };
-/** The parameters of a statement as JSON, which would write what is no number as null, and bytes as an object. */
+/** The parameters of a statement as JSON, which would write NaN as null, and bytes as an object. */
 const bound = (parameters) =>
   JSON.stringify(parameters, function (name, inner) {
     const value = held(inner);
@@ -343,7 +343,7 @@ const error = (code, message, more = {}) => ({
   details: more.details === undefined ? undefined : json(more.details),
 });
 
-/** What is thrown and is no error record would trap, and a trap says nothing: every export is guarded. */
+/** A thrown value that is not an error record would trap, and a trap has no message: every export is guarded. */
 const guard = (f) => (...args) => {
   begin(logOf, randomOf);
   try {
@@ -358,14 +358,14 @@ const recordOf = (thrown) => {
     try {
       return error(thrown.reason, thrown.message, thrown);
     } catch (unwritten) {
-      thrown = unwritten; // The details are no JSON.
+      thrown = unwritten; // The details are not JSON.
     }
   }
   // What a call of the host has refused comes as an `Error` that carries the record. An `Error` of another library may have
-  // a code of its own, and is no record.
+  // its own code, and is not a record.
   const refused = thrown?.payload ?? (thrown instanceof Error ? undefined : thrown);
   if (typeof refused?.code === "string" && typeof refused.message === "string") return refused;
-  // The text may contain a secret, so it goes to the log alone.
+  // The text may contain a secret, so it is only logged.
   logOf.write("error", `The tool failed: ${described(thrown)}`, LOG_ONLY);
   return error("internal", "The tool failed; its operator finds the reason in the log.");
 };
@@ -438,7 +438,7 @@ const reply = ({ definition, returns }, value) => {
   return { kind: "complete", value: written(definition, within(returns, plain, leaveOut)), content };
 };
 
-/** The value as JSON, which knows neither functions, nor circles, nor a `BigInt`. */
+/** The value as JSON, which has neither functions, nor cycles, nor a `BigInt`. */
 const written = ({ name }, value) => {
   try {
     return json(value) ?? fail("it is a function, or a symbol");

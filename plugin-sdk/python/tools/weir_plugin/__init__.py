@@ -26,7 +26,7 @@ from .markers import (
 
 
 class _Outside:
-    """An interface of the gateway where there is no gateway: each function of it says so."""
+    """An interface of the gateway when there is no gateway: each of its functions raises an error about that."""
 
     def __init__(self, name):
         self._name = name
@@ -90,7 +90,7 @@ class Refusal(Exception):
 
 
 class Answer:
-    """A value with MCP content blocks beside it, or the blocks alone."""
+    """MCP content blocks, with or without a value."""
 
     __class_getitem__ = classmethod(types.GenericAlias)
 
@@ -112,14 +112,14 @@ def form(message, fields):
 
 
 class Context:
-    """The call that a tool runs in. A parameter of this type, or named `ctx`, is no part of the schema."""
+    """The call that a tool runs in. A parameter of this type, or named `ctx`, is not part of the schema."""
 
     def __init__(self, text="{}", resumed=None, settings=""):
         self._text, self._resumed, self._settings = text, resumed, settings
 
     @property
     def members(self):
-        """All that the gateway tells of the call: agent, tenant, call_id, contract, deadline_ms."""
+        """Everything that the gateway passes about the call: agent, tenant, call_id, contract, deadline_ms."""
         return json.loads(self._text)
 
     @property
@@ -375,14 +375,14 @@ def plugin(name, version, *tools):
             return definitions
 
         def call(self, invocation):
-            # An uncaught exception would trap, and a trap says nothing. `sys.exit` raises one too.
+            # An uncaught exception would trap, and a trap has no message. `sys.exit` raises one too.
             try:
                 with _printed():
                     return self.answer(invocation)
             except Err:
                 raise
             except BaseException as error:
-                # The text may contain a secret, so it goes to the log alone.
+                # The text may contain a secret, so it is only logged.
                 _log.write("error", _sendable(f"The tool failed: {described(error)}"), LOG_ONLY)
                 message = "The tool failed; its operator finds the reason in the log."
                 raise Err(_Error("internal", message, None, None, None)) from None
@@ -396,7 +396,7 @@ def plugin(name, version, *tools):
                 kind, value, content, requests, state = called.answer(json.loads(invocation.arguments), context)
                 return _answers.Answer(kind, value, content, requests, state, None)
             except Refusal as no:
-                # Details that are no JSON are a fault of the tool, which `call` answers.
+                # Details that are not JSON are a fault of the tool, which `call` answers.
                 details = None if no.details is None else compact(no.details)
                 raise Err(_Error(no.reason, no.sentence, no.field, no.retry_after_ms, details)) from None
 
@@ -446,7 +446,7 @@ class _Stream(io.TextIOBase):
 
 
 class _printed:
-    """Sends what is printed to the log meanwhile."""
+    """Redirects printed output to the log while it is entered."""
 
     def __enter__(self):
         for stream in _streams:
@@ -529,7 +529,7 @@ def _sendable(text):
 
 
 def compact(value):
-    """JSON without spaces. What is no number of JSON, or half of a character, is refused here: given to the gateway, it would trap."""
+    """JSON without spaces. Numbers that JSON cannot hold and half characters are refused here: in the gateway they would trap."""
     written = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     if not written.isascii():
         written.encode()

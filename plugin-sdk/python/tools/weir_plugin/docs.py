@@ -29,7 +29,7 @@ _SENTENCE = re.compile(r"^(.+?[.!?])(?:\s|$)")
 
 
 class Docs:
-    """A docstring: title, description, and what it says of each parameter."""
+    """A docstring: title, description, and the text about each parameter."""
 
     def __init__(self, text):
         self.title = self.description = None
@@ -105,7 +105,7 @@ class Docs:
             return
         if not is_of_parameters or not indents:
             return
-        # Some write a list, whose items differ from the lines of a text by the first line alone.
+        # Some write a list, whose items differ from the lines of a text only in the first line.
         first = next(line for line in block if line.strip())
         bullet = _BULLET if _BULLET.match(first.strip()) else re.compile("^")
         names, texts = None, []
@@ -151,7 +151,7 @@ class Docs:
 
 
 def _section(head):
-    """Whether the section is of parameters; None if the words are no head of a section."""
+    """Whether the section is about parameters; None if the words are not the head of a section."""
     head = " ".join(head.lower().split())
     return True if head in _OF_PARAMETERS else False if head in _OF_PEOPLE else None
 

@@ -1,4 +1,4 @@
-"""The marks behind a type in `Annotated[…]`: bounds and words of a schema, and how `weir call` takes a parameter.
+"""The marks after a type in `Annotated[…]`: bounds and words of a schema, and how `weir call` takes a parameter.
 
 Those of `annotated_types` and of pydantic mean the same. Markers of other libraries say nothing of a schema: they are ignored, with
 a warning.
@@ -83,7 +83,7 @@ def mark(schema, found, place=""):
 
 
 def refuse_field(name, default):
-    """pydantic takes a value behind `=` for more than a default. A function would be given it as it is."""
+    """pydantic treats a value after `=` as more than a default. A function would receive it as it is."""
     if type(default).__name__ == "FieldInfo":
         raise TypeError(f"`{name}`: write `Annotated[…, Field(…)]` for the type, and the default alone behind `=`")
 
@@ -104,7 +104,7 @@ def _is_known(marker):
 
 
 def _said(marker):
-    """What a marker says, as pairs of an attribute and its value."""
+    """The content of a marker, as pairs of an attribute and its value."""
     if marker is Positional or isinstance(marker, _OF_WEIR_CALL):
         return []
     if ours := _ours(marker):

@@ -95,7 +95,7 @@ def holds_none(hint):
 
 
 def present(hint):
-    """The type without None beside it."""
+    """The type without the alternative None."""
     if not is_optional(hint):
         return hint
     kept = tuple(arm for arm in arms(hint) if arm is not type(None))
@@ -155,7 +155,7 @@ def _unhashable(hint):
 
 
 class Invalid(ValueError):
-    """A value meets its schema, and is none of its type: the rules of its model refuse it, or it is no base64, or no date."""
+    """A value meets its schema but not its type: the rules of its model refuse it, or it is not base64 or not a date."""
 
 
 def _read_model(hint, value):
@@ -386,11 +386,11 @@ class Field:
     hint: object
     required: bool
     default: object
-    # Whether a caller sends it: a dataclass may make a field by itself.
+    # Whether a caller sends it: a dataclass may compute a field itself.
     is_sent: bool = True
 
 
-# The default of a field that something makes anew for each value: what it made once is no promise.
+# The default of a field that is computed for each value: the schema cannot promise it.
 _MADE = object()
 
 
@@ -452,7 +452,7 @@ def _hinted(hint):
 
 
 def _refuse_init_vars(hint):
-    """Refuses what is given when a value is made and is no field of it: what a caller sends is read into fields."""
+    """Refuses members that are given when a value is made but are not fields: what a caller sends is read into fields."""
     for name, inner in _hinted(hint).items():
         if isinstance(inner, dataclasses.InitVar):
             raise TypeError(f"`{name}` is sent and never answered: write a field in place of the `InitVar`")
@@ -676,7 +676,7 @@ def plain(value):
     if isinstance(value, (list, tuple)):
         return [plain(inner) for inner in value]
     if isinstance(value, (datetime.datetime, datetime.time)) and value.utcoffset() is None:
-        # The formats of JSON Schema demand an offset, and a component knows no other zone than UTC.
+        # The formats of JSON Schema demand an offset, and a component has no zone other than UTC.
         return f"{value.isoformat()}Z"
     if isinstance(value, (datetime.datetime, datetime.date, datetime.time)):
         return value.isoformat()

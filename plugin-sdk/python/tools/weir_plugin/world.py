@@ -23,7 +23,7 @@ def prepare():
 
 
 def run(coroutine):
-    """What a coroutine returns. What a plugin calls has answered before it returns, so time alone can wake it later."""
+    """The result of a coroutine. Calls of a plugin have answered before they return, so only time can wake it later."""
     if "asyncio" in sys.modules:
         return sys.modules["asyncio"].run(coroutine)
     try:
@@ -55,7 +55,7 @@ def _replace_loops(asyncio):
             pass
 
         def run_in_executor(self, executor, function, *arguments):
-            """Runs it at once: there are no threads."""
+            """Runs it immediately: there are no threads."""
             future = self.create_future()
             try:
                 future.set_result(function(*arguments))

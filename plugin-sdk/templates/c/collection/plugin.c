@@ -137,8 +137,8 @@ static bool read_from(const collection *from, const query_t *query, page_t *ret,
     return true;
 }
 
-/* One record with a member for each measure. The shape says `"summaries":"count"`: with `"all"` there would be groups and other
- * functions, an order and conditions on measures too. */
+/* One record with a member for each measure. The shape declares `"summaries":"count"`: with `"all"` there would be groups and
+ * other functions, an order and conditions on measures too. */
 static bool count_in(const collection *from, const summary_query_t *query, summary_t *ret, error_t *err) {
     int64_t count = 0;
     bool failed = query->groups.len > 0;

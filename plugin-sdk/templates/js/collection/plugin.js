@@ -25,7 +25,7 @@ const guard = (f) => (...args) => {
     return f(...args);
   } catch (error) {
     // A refusal by the host comes as an `Error` that carries the record.
-    // Any other `Error` may have a code of its own, and is not a record.
+    // Any other `Error` may have its own code, and is not a record.
     const record = error?.payload ?? (error instanceof Error ? undefined : error);
     if (typeof record?.code === "string" && typeof record.message === "string") throw record;
     // The text may contain a secret: with this field, callers who listen to the log do not get the line.

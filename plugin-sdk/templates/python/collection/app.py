@@ -28,7 +28,7 @@ def failure(code: str, message: str, field: str | None = None) -> Err:
 
 
 def guard(function):
-    """An uncaught exception would trap, and a trap says nothing: every export is guarded."""
+    """An uncaught exception would trap, and a trap has no message: every export is guarded."""
 
     @functools.wraps(function)
     def guarded(*args):
