@@ -38,8 +38,8 @@ pub(crate) use result::schema as output_schema;
 pub(crate) use result::{ERROR_MEMBERS, error_members};
 pub use result::{count_field, error_arm, result_arm};
 
-/// Compiles one file. `shapes` holds the described shape of each collection by name. The same input gives the same
-/// bytes, and all problems come at once.
+/// Compiles one file. `shapes` has the described shape of each collection by name. The same input gives the same
+/// bytes, and all problems are reported together.
 pub fn compile(
     source: &ContractSource,
     shapes: &BTreeMap<String, CollectionShape>,

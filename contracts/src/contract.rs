@@ -1,4 +1,4 @@
-//! A compiled contract, and the parts of it that the gateway keeps of a published version.
+//! A compiled contract, and the parts that the gateway keeps of a published version.
 
 mod approval;
 mod arguments;
@@ -149,7 +149,7 @@ pub struct OfferTarget {
     /// Names of arguments, nested ones too, that clients refuse as the maker wrote them: the published name, and the maker's.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub keys: BTreeMap<String, String>,
-    /// The schema that arguments are checked against, if clients cannot take all of it in a list.
+    /// The schema that arguments are checked against, if clients do not accept all of it in a list.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<RawSchema>,
     /// The schema that `structuredContent` is checked against, if it is not the published one.
@@ -632,7 +632,7 @@ impl ToolBinding {
             .map(|input| input.field.as_str())
     }
 
-    /// Makes checked arguments what the source is asked with: the default of every absent argument is put in, a field
+    /// Converts checked arguments to those for the source: the default of every absent argument is put in, a field
     /// that is to be emptied becomes null, and a value that has several forms takes the value table's one (a number for
     /// a decimal column becomes its digits, a time with an offset becomes UTC).
     pub fn inject_defaults(&self, arguments: &mut serde_json::Map<String, Value>) {

@@ -63,7 +63,7 @@ pub struct ContractChange {
     /// Stable name of the rule.
     pub rule: String,
     /// JSON Pointer: into the schema of that side with its references inlined (of an output, its result arm); without a
-    /// side into the tool; without a tool into the contract. Of what went it points into the old one.
+    /// side into the tool; without a tool into the contract. For removed parts it points into the old one.
     pub path: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub side: Option<SchemaSide>,

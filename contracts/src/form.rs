@@ -48,9 +48,9 @@ pub struct ContractSource {
     pub(crate) problems: FileProblems,
 }
 
-/// Reads `text`; `file` is the name shown in problems. JSON when it starts with `{` or `[`, else YAML.
-/// Refused here is only what has no contract, form or list of forms in it; all other problems come from `compile`,
-/// so that they come at once.
+/// Reads `text`; `file` is the name shown in problems. JSON when it starts with `{` or `[`, else YAML. Only files
+/// without a contract, form or list of forms are refused here; all other problems come from `compile`, so that
+/// they are reported together.
 pub fn read(file: &str, text: &str) -> Result<ContractSource, Vec<FileProblem>> {
     let (value, faults) = text::read(file, text)?;
     let mut problems = FileProblems::continued(file, faults);

@@ -1,6 +1,6 @@
 //! Finds out which past calls a new schema would have refused, from what may be kept of them.
 //!
-//! A [`ValueProfile`] holds no text and no number that an agent chose freely. It holds only their length, whether the number
+//! A [`ValueProfile`] contains no text or number that an agent chose freely. It has only their length, whether the number
 //! was whole, and which patterns and formats they met. What cannot be judged from that is reported as such.
 
 mod judge;

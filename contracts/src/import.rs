@@ -60,7 +60,7 @@ pub struct ImportedContract {
     pub remarks: Vec<ImportRemark>,
 }
 
-/// Something that was not taken as the document has it.
+/// Something that was not imported as it is in the document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImportRemark {
     /// The whole operation has no tool; else a part of it was changed or dropped.

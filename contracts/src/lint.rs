@@ -248,7 +248,7 @@ pub(crate) fn lint_words(text: &str) -> Vec<LintFinding> {
     findings.0
 }
 
-/// Returns the arguments of a published contract whose names cost some models the whole request, as `tool.argument`.
+/// Returns the arguments of a published contract whose names make some models refuse the whole request, as `tool.argument`.
 /// New contracts cannot have them.
 pub fn unusable_names(contract: &CompiledContract) -> Vec<String> {
     let mut names = Vec::new();
@@ -335,7 +335,7 @@ impl LintFindings {
     }
 }
 
-/// Returns the name as it is if all of it can be seen, else escaped and cut.
+/// Returns the name unchanged if all of it is visible, otherwise escaped and cut.
 fn render_name(name: &str) -> String {
     match name.len() <= 200 && !name.chars().any(name::is_invisible) {
         true => name.to_owned(),

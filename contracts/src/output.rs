@@ -87,7 +87,7 @@ struct OutputColumn {
     kind: OutputType,
 }
 
-/// A record that passed, and what of it did not.
+/// A record that passed, and the parts of it that did not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CheckedRecord {
     /// JSON on one line.

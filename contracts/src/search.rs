@@ -32,10 +32,10 @@ const CHOICE_DEPTH_MAX: usize = 12;
 const WORDS_MAX: usize = 64;
 /// Words of one question that are compared by their parts.
 const WORDS_IN_PARTS_MAX: usize = 16;
-/// Tools that are looked at closely: those with the rarest words of the question come first.
+/// Tools that are examined closely: those with the rarest words of the question come first.
 const CANDIDATES_MAX: usize = 1_000;
-/// A tool is a strong match where the words that it shares with the question weigh this much of all its words, by their
-/// rarity. A word that no tool has weighs most.
+/// A tool is a strong match if the words that it shares with the question have this share of the weight of all its
+/// words, by their rarity. A word that no tool has weighs most.
 const STRONG_SHARE: f32 = 0.4;
 
 /// One tool as the index reads it.

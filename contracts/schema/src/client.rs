@@ -1,4 +1,4 @@
-//! Rewrites a tool's schema for a given client or model vendor, and reports what that client does not see of it.
+//! Rewrites a tool's schema for a given client or model vendor, and reports what is lost for that client.
 //!
 //! An operator chooses the client of a view; Weir ignores what a client reports about itself. Arguments are always
 //! validated against the full schema, so a lowered schema costs a model some advice and never skips a check.

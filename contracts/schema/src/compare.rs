@@ -53,7 +53,7 @@ pub struct SchemaChange<'s> {
     pub pair: (&'s Value, &'s Value),
 }
 
-/// A schema that holds the next one, and where.
+/// A schema that contains the next one, and where.
 #[derive(Clone, Copy, Debug)]
 pub struct SchemaFrame<'s> {
     pub old: &'s Value,
@@ -259,7 +259,7 @@ impl<'s> SchemaComparison<'s> {
         self.others(old, new);
     }
 
-    /// Compares the keywords that hold no rule for a value.
+    /// Compares the keywords without a rule for values.
     fn annotations(&mut self, old: &'s Value, new: &'s Value) {
         for key in names(old, new) {
             let (was, is) = (old.get(key), new.get(key));

@@ -369,7 +369,7 @@ impl DialectTranslator<'_> {
             .collect()
     }
 
-    /// Names are required together, or hold the whole object to a schema.
+    /// Names are required together, or apply a schema to the whole object.
     fn dependencies(
         &mut self,
         value: &Value,
@@ -525,7 +525,7 @@ impl DialectTranslator<'_> {
     }
 }
 
-/// Turns references that hold a pointer of the original into pointers of the translation.
+/// Turns references with a pointer into the original into pointers into the translation.
 fn point(schema: &mut Value, moved: &BTreeMap<String, String>) {
     let Value::Object(members) = schema else {
         return;
@@ -573,7 +573,7 @@ fn translate_bound(
     }
 }
 
-/// Returns `true` for a bound beyond the integers that our readers take: it holds for every value.
+/// Returns `true` for a bound beyond the integers that our readers take: it is true for every value.
 fn is_no_bound(keyword: &str, value: &Value) -> bool {
     let Some(bound) = value.as_f64() else {
         return false;

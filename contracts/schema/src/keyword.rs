@@ -9,7 +9,7 @@ pub const REFERENCES: [&str; 3] = [REF, DYNAMIC_REF, RECURSIVE_REF];
 pub const DEFS: &str = "$defs";
 /// The name of [`DEFS`] in older dialects.
 pub const DEFINITIONS: &str = "definitions";
-/// The keywords under which schemas stand that others refer to.
+/// The keywords for schemas that others refer to.
 pub const SHARED: [&str; 2] = [DEFS, DEFINITIONS];
 
 pub const SCHEMA: &str = "$schema";

@@ -19,7 +19,7 @@ use crate::{
 const ALTERNATIVES_MAX: usize = 300;
 /// Keywords that neither constrain a value nor annotate it.
 const SHARED_PARTS: [&str; 3] = [DEFS, DEFINITIONS, SCHEMA];
-/// Keywords that hold the same value to further schemas.
+/// Keywords that apply further schemas to the same value.
 const APPLIED: &[&str] = &[REF, "allOf", "anyOf", "oneOf", "not", "if", "then", "else"];
 const NUMERIC: &[&str] = &[
     "minimum",

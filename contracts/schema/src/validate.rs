@@ -102,7 +102,7 @@ pub struct ErrorContent<'a> {
     pub outcome: Option<&'a str>,
 }
 
-/// One problem, with enough to repair it mechanically. It never holds the value that was sent.
+/// One problem, with enough to repair it mechanically. It never contains the value that was sent.
 #[derive(Clone, Debug)]
 pub struct ArgumentError {
     violation: Arc<SchemaViolation>,
@@ -404,7 +404,7 @@ impl ArgumentValidator {
     }
 }
 
-/// Returns the fault of a text of digits whose number no 64 bits hold.
+/// Returns the fault of a text of digits whose number does not fit in 64 bits.
 fn out_of_range(path: String) -> JsonError {
     JsonError {
         path,

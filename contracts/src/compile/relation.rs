@@ -119,7 +119,7 @@ fn check_source(
     }
 }
 
-/// Checks that the columns hold a key of the other collection.
+/// Checks that the columns contain a key of the other collection.
 fn check_columns(
     own: &ContractCollection,
     other: &ContractCollection,

@@ -205,8 +205,8 @@ fn unbound(name: String, form: &form::FormTool, input_schema: Value) -> Contract
     }
 }
 
-/// Returns what may be stated of a tool whose source is not known: lookups and lists read, and anything else may do
-/// anything.
+/// Returns what can be stated about a tool whose source is not known: lookups and lists read, and anything else may
+/// do anything.
 fn cautious(verb: Option<ToolVerb>) -> ToolAnnotations {
     let reads = verb.is_some_and(ToolVerb::is_query);
     ToolAnnotations::from_hints(reads, !reads, reads, false)
@@ -398,7 +398,7 @@ fn check_verb_rules(form: &form::FormTool, problems: &mut FileProblems) {
     }
 }
 
-/// Returns the fields of the records that come back.
+/// Returns the fields of the returned records.
 fn answered_fields<'c>(target: &BindingTarget<'c>) -> &'c [ShapeField] {
     match target.operation {
         Some(operation) => &operation.returns,

@@ -11,7 +11,7 @@ pub struct ListChoices {
     /// Columns that records can be ordered by, either way.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub order_by: Vec<String>,
-    /// Every column that a record can have; empty where an agent cannot choose. A record has the key's among them always.
+    /// Every column that a record can have; empty if an agent cannot choose. A record always has those of the key.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub columns: Vec<String>,
     /// Whether an agent can ask how many records there are in total.
@@ -52,7 +52,7 @@ pub struct MeasureChoice {
     pub decimal: bool,
 }
 
-/// A stretch of time that dates are put together by.
+/// A period that dates are grouped by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum GroupStep {

@@ -10,6 +10,6 @@ pub struct RecordInclusion {
     pub name: String,
     /// A collection of the same contract.
     pub collection: String,
-    /// The columns of the record that hold the other's key, in the order of that key.
+    /// The columns of the record with the other record's key, in the order of that key.
     pub columns: Vec<String>,
 }

@@ -1,4 +1,4 @@
-//! Tools that were published once, were removed, and come back.
+//! Tools that were published once, were removed, and are published again.
 
 use std::collections::HashSet;
 

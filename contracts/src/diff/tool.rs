@@ -21,7 +21,7 @@ use crate::{
 
 /// Tools of one document.
 const TOOLS_MAX: usize = 20_000;
-/// Tools that came, among which a new name is looked for.
+/// Added tools among which a new name is searched.
 const LIKELY_MAX: usize = 200;
 
 pub(super) struct DiffTool<'d> {

@@ -82,7 +82,8 @@ impl<'a> ContractDrafter<'a> {
         }
     }
 
-    /// Returns the columns of a reference in the order of the other table's key, if they hold that key and may leave.
+    /// Returns the columns of a reference in the order of the other table's key, if they contain that key and may
+    /// leave the source.
     fn key_columns(
         &self,
         reference: &TableReference,

@@ -25,7 +25,7 @@ pub type ColumnSamples = BTreeMap<String, ColumnSample>;
 const ANSWER_TOKENS: usize = 2_000;
 /// The records of one page by default.
 const ROWS_DEFAULT: usize = 50;
-/// A value of more tokens than this is read one by one, and not in a list.
+/// Values of more tokens than this are read one at a time, and not in a list.
 const VALUE_TOKENS_MAX: usize = 60;
 /// Words in the names of columns by which records are found.
 const FINDING: [&str; 22] = [

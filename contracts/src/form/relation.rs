@@ -6,13 +6,13 @@ use super::{
 };
 use crate::json;
 
-/// A record of another collection, whose key columns of this one hold.
+/// A record of another collection, whose key is in columns of this one.
 #[derive(Clone, Debug)]
 pub struct FormRelation {
     pub name: String,
     /// The other collection.
     pub collection: String,
-    /// The columns that hold the key of the other record, in the order of that key.
+    /// The columns with the key of the other record, in the order of that key.
     pub columns: Vec<String>,
     pub(crate) place: String,
 }

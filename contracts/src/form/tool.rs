@@ -34,7 +34,7 @@ pub struct FormTool {
     pub columns: Option<Vec<String>>,
     /// Whether an agent can ask how many records a list has in total.
     pub with_total: bool,
-    /// Relations whose records an agent can ask a lookup for.
+    /// Relations whose records an agent can request from a lookup.
     pub include: Option<Vec<String>>,
     /// Columns that a summary can group by.
     pub group_by: Option<Vec<String>>,

@@ -1,4 +1,4 @@
-//! Turns an answer into columns: the members of an object, or all of it as one.
+//! Turns an answer into columns: the members of an object, or the answer as a whole.
 
 use serde_json::{Map, Value, json};
 use weir_schema::walk;

@@ -1,4 +1,4 @@
-//! Turns the body of a request into arguments: its members one by one, or all of it as one.
+//! Turns the body of a request into arguments: its members one by one, or the body as a whole.
 
 use serde_json::{Map, Value};
 use weir_schema::{reference::stated, walk};

@@ -1,4 +1,4 @@
-//! Rules that no value meets, as documents have them by mistake: types of other languages, listed values of another type, and
+//! Rules that no value meets, which documents have by mistake: types of other languages, listed values of another type, and
 //! bounds that cross. Only the service checks what is left out.
 
 use serde_json::{Map, Number, Value, json};

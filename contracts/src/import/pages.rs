@@ -1,4 +1,4 @@
-//! Pages, where the document declares them: OpenAPI has no word for it, so these are a `Link` header, a `links` object that
+//! Pages, if the document declares them: OpenAPI has no standard way, so these are a `Link` header, a `links` object that
 //! leads to the operation itself, and the extensions of two generators.
 
 use serde_json::{Map, Value, json};

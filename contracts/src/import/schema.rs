@@ -355,7 +355,7 @@ impl SchemaLifter<'_> {
                 );
             }
             "enum" => Some(json!(each_once(value))),
-            // A length or count beyond what readers hold exactly bounds nothing.
+            // A length or count beyond the exact integers of readers bounds nothing.
             keyword if KEPT.contains(&keyword) => json::is_exact(value).then(|| value.clone()),
             keyword => match (inside(keyword), value) {
                 (SubschemaKind::Named, Value::Object(schemas)) => {

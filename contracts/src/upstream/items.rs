@@ -35,7 +35,7 @@ pub enum ResourceMode {
 /// The resources of a server whose list is not pinned.
 pub struct LiveResourceList {
     pub resources: Vec<Arc<ContractResource>>,
-    /// Why some of what the server listed is not among them.
+    /// Why some resources that the server listed are missing.
     pub left_out: Vec<FileProblem>,
 }
 

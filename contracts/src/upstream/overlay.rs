@@ -31,7 +31,7 @@ const TOOLS_MAX: usize = 10_000;
 const PATTERN_MAX: usize = 200;
 const SET_MAX: usize = 100;
 
-/// A file that was read, every part of it in its bounds.
+/// A file that was read, with every part within its bounds.
 #[derive(Clone, Debug)]
 pub struct UpstreamOverlay {
     /// The file, as problems name it.

@@ -28,7 +28,7 @@ pub enum TokenKind {
     Number,
     /// `:name`; its text has the colon.
     Parameter,
-    /// A placeholder of the database's own: `?`, `?1`, `$1`, `@name`.
+    /// A native placeholder of the database: `?`, `?1`, `$1`, `@name`.
     Placeholder,
     /// One character of anything else, or `::`.
     Symbol,

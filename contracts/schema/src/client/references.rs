@@ -90,7 +90,7 @@ impl<'s> ReferenceExpander<'s> {
         each.collect()
     }
 
-    /// Copies what holds no schemas.
+    /// Copies a value without schemas.
     fn plain(&mut self, value: &Value) -> Value {
         self.count(size(value));
         value.clone()

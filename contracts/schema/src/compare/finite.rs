@@ -68,7 +68,7 @@ pub(super) fn listed(schema: &Value) -> Option<Vec<Value>> {
     Some(listed.collect::<Option<Vec<Vec<Value>>>>()?.concat())
 }
 
-/// Returns what holds all values of a schema, if they are few.
+/// Returns a set of all values of a schema, if there are few.
 pub(super) fn collect_values(schema: &Value) -> Option<Vec<Value>> {
     if let Some(values) = listed(schema).or_else(|| list_values(schema)) {
         return Some(values);
@@ -95,7 +95,7 @@ fn few(schema: &Value) -> Option<Vec<Value>> {
     (types & !(NULL | BOOLEAN) == 0).then(|| few_of(types))
 }
 
-/// Returns what holds all values of the types that a schema allows, if its bounds leave few.
+/// Returns a set of all values of the types that a schema allows, if its bounds leave few.
 fn list_values(schema: &Value) -> Option<Vec<Value>> {
     let types = types(schema)?;
     let mut values = few_of(types);

@@ -22,7 +22,7 @@ use crate::{
 const NODES_MAX: usize = 50_000;
 const DEPTH_MAX: usize = 64;
 
-/// Keywords that hold no rule at all.
+/// Keywords without any rule.
 pub const TEXTS: &[&str] = &[
     "title",
     "description",

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::name;
 
-/// New properties among which the new name of one that is gone is looked for.
+/// New properties among which the new name of a removed one is searched.
 const NAMES_MAX: usize = 100;
 
 impl<'s> SchemaComparison<'s> {

@@ -24,7 +24,7 @@ pub(super) const ARRAY: u8 = 32;
 pub(super) const OBJECT: u8 = 64;
 pub(super) const ALL: u8 = 127;
 
-/// Values that came, among which a new name is looked for.
+/// Added values among which a new name is searched.
 const LIKELY_MAX: usize = 100;
 
 /// Returns the types that values of a schema may have; `None` if `type` has an unknown value.
@@ -79,7 +79,7 @@ pub(super) fn types_among(values: &[Value]) -> u8 {
     values.iter().fold(0, |types, value| types | type_of(value))
 }
 
-/// Returns the types that values of a schema may have. `values` holds all of them if they are few.
+/// Returns the types that values of a schema may have. `values` has all values if there are few.
 fn listed_types(schema: &Value, values: Option<&[Value]>) -> u8 {
     let allowed = types(schema).unwrap_or(ALL);
     let among = values.map_or(ALL, types_among);

@@ -434,7 +434,7 @@ fn copied_bytes(keyword: &str, value: &Value) -> usize {
     }
 }
 
-/// Returns the nodes in an order in which those that apply to the same value come first; `None` if there is a circle.
+/// Returns the nodes in an order in which those that apply to the same value come first; `None` if there is a cycle.
 fn ordered(nodes: &[SchemaNode]) -> Option<Vec<NodeId>> {
     let mut users: Vec<Vec<NodeId>> = vec![Vec::new(); nodes.len()];
     let mut open: Vec<usize> = vec![0; nodes.len()];

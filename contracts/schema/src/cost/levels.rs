@@ -39,7 +39,7 @@ pub(super) struct CostLevels<'g> {
     graph: &'g SchemaGraph<'g>,
     /// Steps on one value, without its members.
     flat: Vec<[u64; 3]>,
-    /// Steps for the one value that takes most, among those as deep as the rounds so far.
+    /// Steps for the single value that takes the most, among those as deep as the rounds so far.
     deep: Vec<[u64; 3]>,
     entries: usize,
 }

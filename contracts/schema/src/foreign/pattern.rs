@@ -1,8 +1,8 @@
 //! Decides whether a stranger's regular expression can be given to engines that backtrack, as those of most clients do.
 //!
-//! A repetition inside a repetition takes exponential time where a text can be split among them in many ways:
+//! A repetition inside a repetition takes exponential time if a text can be split between the two in many ways:
 //! `(a+)+$`. Where every round of the outer one begins or ends with a character that the inner ones never take, it
-//! cannot: `([a-z]+\.)*` is harmless, and host names and mail addresses are written so everywhere.
+//! cannot: `([a-z]+\.)*` is harmless, and patterns for host names and mail addresses are commonly written that way.
 
 use regex_syntax::hir::{Class, ClassUnicode, ClassUnicodeRange, Hir, HirKind};
 

@@ -18,7 +18,7 @@ use crate::{
 
 const DEPTH_MAX: usize = 12;
 const ITEMS_MAX: u64 = 1_000;
-/// The steps for making one value, and those more for a number, which is looked for among a thousand.
+/// The steps for making one value, and the extra steps for a number, which is searched among a thousand.
 const VALUE_STEPS: u64 = 20;
 const NUMBER_STEPS: u64 = 80;
 /// Bytes of a copied value that take one step.

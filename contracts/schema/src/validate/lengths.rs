@@ -18,7 +18,7 @@ impl PatternLengths {
         most: Some(0),
     };
 
-    /// Reads a pattern of JSON Schema. Returns `None` if nothing is known of it.
+    /// Reads a pattern of JSON Schema. Returns `None` if nothing is known about it.
     pub fn read(pattern: &str) -> Option<Self> {
         let hir = regex_syntax::ParserBuilder::new()
             .nest_limit(100)

@@ -345,7 +345,7 @@ fn quote_odd(text: &str) -> String {
     }
 }
 
-/// Returns the text as it is if all of it can be seen, else escaped and cut.
+/// Returns the text unchanged if all of it is visible, otherwise escaped and cut.
 fn render_visible(text: &str) -> String {
     if text.len() <= SHOWN_MAX && text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
         return text.to_owned();

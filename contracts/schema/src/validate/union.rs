@@ -11,8 +11,7 @@ pub(super) struct UnionKey {
     pub(super) values: Vec<Value>,
 }
 
-/// Returns the faults of the alternative that the value is nearest to: one whose fixed properties fit, with the fewest
-/// faults.
+/// Returns the faults of the alternative nearest to the value: one whose fixed properties fit, with the fewest faults.
 pub(super) fn nearest<'b>(
     branches: &[&'b Vec<ValidationError<'static>>],
     path: &str,
