@@ -1,7 +1,7 @@
 //! Does the work of `weir audit …` for the command line: each function writes to `out` and leaves the exit code to its
 //! caller.
 //!
-//! A reader that has gone (a closed pipe) ends a command without an error.
+//! A closed pipe ends a command without an error.
 
 use std::{
     io::{self, ErrorKind, Write},
@@ -146,8 +146,8 @@ pub fn query(
     ended(run()).map_err(|source| failed(folder, "read", source))
 }
 
-/// Runs `weir audit tail`: writes the last `count` records that match, and with `follow` all that come, until the
-/// reader has gone.
+/// Runs `weir audit tail`: writes the last `count` records that match, and with `follow` all later ones, until
+/// the reader is gone.
 pub fn tail(
     folder: &Path,
     filter: AuditFilter,

@@ -49,7 +49,7 @@ pub enum AuditEvent<'a> {
     Admin(AuditedChange<'a>),
 }
 
-/// The call: which one, whose, of what, and by which way.
+/// The call: which one, by whom, of what, and how it came in.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct CallDetails<'a> {
     #[serde(serialize_with = "name")]
@@ -260,7 +260,7 @@ pub struct AuditedRefusal<'a> {
     pub count: u64,
 }
 
-/// The stage at which a request was refused.
+/// The stage that refused a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RefusedWhat {

@@ -231,7 +231,7 @@ impl AuditTrail {
         }
     }
 
-    /// Notes the last segment of each chain up to which all is copied elsewhere. They may go then.
+    /// Notes the last segment of each chain up to which all is copied elsewhere. They may then be removed.
     pub fn set_copied(&self, copied: BTreeMap<ChainName, u32>) {
         let shared = &self.shared;
         if !shared.settings.waits_for_copies {

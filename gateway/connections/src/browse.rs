@@ -88,7 +88,7 @@ impl ConnectionHandle {
         }
     }
 
-    /// Returns what the connection has, a page of it.
+    /// Returns one page of the connection's content.
     pub async fn sources(&self, query: SourceQuery<'_>) -> Result<SourcePage, ConnectionError> {
         match self {
             Self::Sql(sql) => tables(sql, query).await,

@@ -208,7 +208,7 @@ fn referred(reference: &str, base: &Path) -> Result<String, String> {
     Ok(value.to_owned())
 }
 
-/// Leaves out whatever may hold a credential, written there or not.
+/// Leaves out anything that may contain a credential, written there or not.
 impl fmt::Debug for ConnectionConfig {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -167,7 +167,7 @@ impl FileRoot {
         }
         let path = RootedPath::parse(path)?;
         let if_version = if_version.map(str::to_owned);
-        // This runs on a blocking thread, so it runs to its end even if its caller has gone.
+        // This runs on a blocking thread, so it runs to its end even if its caller is gone.
         self.blocking(move |inner| {
             let content = replace::FileContent::Whole(&content);
             replace::replace(
@@ -281,7 +281,7 @@ fn read_at(file: &std::fs::File, offset: u64, length: u32) -> io::Result<Vec<u8>
     Ok(content)
 }
 
-/// Translates the system's word for a failure. The message never holds a path of the machine.
+/// Translates the system's word for a failure. The message never contains a path of the machine.
 fn failed(error: io::Error) -> ConnectionError {
     let (code, message) = match error.kind() {
         ErrorKind::NotFound => (FailureCode::NotFound, "there is no such file"),

@@ -67,7 +67,7 @@ const SECRET_WORDS: [&str; 17] = [
     "secrets",
     "token",
 ];
-/// Passwords and settings that are words, which names and texts hold all the time.
+/// Passwords and settings that are words, which are common in names and texts.
 const COMMON_WORDS: [&str; 13] = [
     "anonymous",
     "changeit",
@@ -109,9 +109,9 @@ struct KnownSecrets {
 #[derive(Default)]
 pub struct SecretMask {
     finder: Option<AhoCorasick>,
-    /// A secret holds a character that JSON always escapes.
+    /// A secret contains a character that JSON always escapes.
     is_escaped: bool,
-    /// A secret holds a character that HTML escapes by a name.
+    /// A secret contains a character that HTML escapes by a name.
     is_named: bool,
 }
 
@@ -234,7 +234,7 @@ pub fn is_secret_name(name: &str) -> bool {
         || words.any(|word| SECRET_WORDS.contains(&word))
 }
 
-/// Returns what of a resolved value is secret: the value itself, what follows the scheme of an `Authorization` header, the
+/// Returns the secret parts of a resolved value: the value itself, what follows the scheme of an `Authorization` header, the
 /// credentials that base64 holds, and the parts of a URL, each also as it reads without the encoding of URLs.
 fn parts(value: &str) -> Vec<String> {
     let value = value.trim();

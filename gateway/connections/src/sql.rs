@@ -44,7 +44,7 @@ pub struct SqlStatement<'a> {
     pub parameters: &'a str,
     /// The maximum number of rows; one more is read to know whether there were more.
     pub limit: u32,
-    /// JSON: `{"describe": true}` prepares only and answers one row a column: `{name, type, nullable}`.
+    /// JSON: `{"describe": true}` prepares only and answers one row per column: `{name, type, nullable}`.
     /// `{"expect_rows": 1}`, for writes: rolled back unless exactly as many rows were changed; `not_found` for
     /// none, `conflict` otherwise. `{"returning": {"text", "parameters", "when": "before" | "after"}}`, for writes to
     /// MySQL: a read in the same transaction, whose rows are answered. SQLite takes it with `after` for one row, and answers

@@ -5,7 +5,7 @@ use std::time::Duration;
 /// The tolerance for rounding errors when fractions are added up.
 const ROUNDING: f64 = 1e-6;
 
-/// The rate at which tokens come, and the size of a bucket.
+/// The rate at which tokens are added, and the size of a bucket.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TokenRate {
     /// Tokens a second.
@@ -24,7 +24,7 @@ impl TokenRate {
         }
     }
 
-    /// Returns a share of it.
+    /// Returns a share of the rate.
     pub fn times(self, share: f64) -> Self {
         Self {
             per_second: self.per_second * share,

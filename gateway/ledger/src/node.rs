@@ -1,4 +1,4 @@
-//! One bucket at one node: its own share, and the tokens that it holds of the ledger's.
+//! One bucket at one node: its own share, and the tokens that it holds from the ledger.
 
 use crate::{
     level::{TokenLevel, TokenRate},
@@ -31,7 +31,7 @@ pub struct NodeMode {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum TakeNow {
     Passed,
-    /// Refused; a token comes in this many seconds.
+    /// Refused; a token is available in this many seconds.
     Refused(f64),
     /// The ledger has to be asked.
     Asks,
@@ -84,7 +84,7 @@ impl NodeMode {
             return rate.times(self.free_share(rate));
         }
         let part = rate.times(1.0 / f64::from(self.nodes));
-        // Less than one token would never be one.
+        // Less than one token would never become one.
         TokenRate {
             burst: part.burst.max(1.0),
             ..part

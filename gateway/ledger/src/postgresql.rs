@@ -25,7 +25,7 @@ macro_rules! level {
     };
 }
 
-/// The tokens that are taken of it.
+/// The tokens that are taken from it.
 macro_rules! granted {
     () => {
         concat!(

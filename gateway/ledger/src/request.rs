@@ -7,7 +7,7 @@ use crate::level::TokenRate;
 /// A ledger that takes longer is away.
 pub(crate) const ANSWER_MAX: Duration = Duration::from_millis(500);
 
-/// The name of a bucket, for all nodes the same: a digest of whose it is and of its rate.
+/// The name of a bucket, for all nodes the same: a digest of its owner and its rate.
 pub type BucketId = [u8; 16];
 
 /// A request for tokens of one bucket. The rate is the one of the ledger's part.

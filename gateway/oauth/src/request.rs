@@ -123,7 +123,7 @@ fn refusal(url: &str, status: u16, answer: &DocumentAnswer, secrets: &[&str]) ->
     }
 }
 
-/// The fault of a document does not repeat it, since it may hold a token.
+/// The fault of a document does not repeat it, since it may contain a token.
 fn read<T: DeserializeOwned>(url: &str, answer: &DocumentAnswer) -> Result<T, OauthFault> {
     serde_json::from_slice(&answer.text).map_err(|_| {
         OauthFault::unusable(format!("{url} answers no JSON with what is needed of it"))

@@ -29,7 +29,7 @@ pub struct CallContext {
     pub tenant: Arc<str>,
     pub call_id: Arc<str>,
     pub deadline: Instant,
-    /// The caller has gone: interrupt the guest. A write already handed to a source still runs to its end.
+    /// The caller is gone: interrupt the guest. A write already handed to a source still runs to its end.
     pub cancel: CancellationToken,
     /// `None`: the caller gets no messages before the answer.
     pub events: Option<Arc<dyn CallEvents>>,
@@ -113,7 +113,7 @@ impl AdapterSummaryQuery {
     }
 }
 
-/// A column that records are put together by.
+/// A column that records are grouped by.
 #[derive(Clone, Debug)]
 pub struct AdapterSummaryGroup {
     pub name: String,

@@ -22,7 +22,7 @@ where
     ran.await.ok().flatten()
 }
 
-/// Lets go of what takes long to let go of.
+/// Drops a value that takes long to drop.
 pub(crate) fn let_go(what: impl FnOnce() + Send + 'static) {
     threads().spawn_blocking(what);
 }

@@ -213,7 +213,7 @@ impl GuestState {
 }
 
 impl GuestCall {
-    /// Returns a call of the host's own.
+    /// Returns a call by the host itself.
     pub(crate) fn own(profile: &GuestProfile, purpose: CallPurpose, deadline: Instant) -> Self {
         Self::begun(profile, purpose, deadline, Arc::from(""), Arc::default())
     }

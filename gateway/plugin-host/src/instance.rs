@@ -163,7 +163,7 @@ impl PluginInstance {
             && self.bytes() <= memory_max / 5 * 4
     }
 
-    /// Lets go of what belonged to the call: its caller's token and receiver must not live on in a parked instance.
+    /// Drops what belonged to the call: its caller's token and receiver must not live on in a parked instance.
     pub(crate) fn end(&mut self) {
         match self {
             Self::Component(instance) => instance.end(),

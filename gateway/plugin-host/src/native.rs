@@ -1,6 +1,6 @@
 //! Adapters that are part of the program itself: trusted code without a sandbox, on the same path as every plugin.
 //!
-//! A program of one's own installs them before it starts the gateway; `weir` itself installs none.
+//! A program that embeds the gateway installs them before it starts; `weir` itself installs none.
 
 use std::{
     collections::HashMap,

@@ -180,7 +180,7 @@ impl LoadedPlugin {
 }
 
 impl PluginCounters {
-    /// Counts a call that has come back.
+    /// Counts a call that has returned.
     pub(crate) fn ended<T>(&self, result: &Result<T, AdapterFailure>, took: Duration) {
         let nanoseconds = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
         self.busy_nanoseconds
@@ -229,7 +229,7 @@ impl Default for OutcomeWindow {
 }
 
 impl OutcomeWindow {
-    /// Counts a call that has come back. Calls in which the plugin had no part do not count.
+    /// Counts a call that has returned. Calls in which the plugin had no part do not count.
     pub(crate) fn ended<T>(&self, result: &Result<T, AdapterFailure>) {
         let failed = match result {
             Ok(_) | Err(AdapterFailure::Guest(_)) => 0,

@@ -4,8 +4,8 @@
 //! one for a statement that finds none free. A start would open the maximum number, each at the cost of a thread and a
 //! millisecond.
 //!
-//! Here a connection is free as soon as it is dropped, and another one is opened where a statement waits for longer. SQLite
-//! runs the statements of a connection one after another, so that one whose caller has gone ends before the next begins.
+//! Here a connection is free as soon as it is dropped, and another one is opened if a statement waits too long. SQLite
+//! runs the statements of a connection one after another, so that one whose caller is gone ends before the next begins.
 
 use std::{
     ops::{Deref, DerefMut},

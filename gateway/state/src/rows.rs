@@ -17,7 +17,7 @@ pub struct VersionSource<'a> {
 pub struct ContractRow {
     pub name: String,
     pub origin: ContractOrigin,
-    /// The contracts folder that owns it; null if it comes from no file, or is not claimed yet.
+    /// The contracts folder that owns it; null if it does not come from a file, or is not claimed yet.
     pub owner: Option<String>,
     /// Null: retired.
     pub live: Option<String>,
@@ -372,7 +372,7 @@ pub struct AccountRow {
 /// A link that leads to a sign-in at another server, or a sign-in that has begun.
 #[derive(Clone)]
 pub struct ConnectRow {
-    /// The hash of what opens it.
+    /// The hash of the secret that opens it.
     pub hash: Vec<u8>,
     pub kind: ConnectKind,
     pub upstream: String,
@@ -559,7 +559,7 @@ pub enum AddedPlan {
     },
 }
 
-/// Whose plans are counted.
+/// The owner of the counted plans.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlanScope {
     Caller,
@@ -594,7 +594,7 @@ pub enum BegunCall {
     Running,
     /// It was made: its result, sealed, if that was kept.
     Done(Option<String>),
-    /// What became of it is not known.
+    /// Its outcome is unknown.
     Unknown,
     /// The key was used with other arguments.
     Other,

@@ -110,7 +110,7 @@ pub enum CallReplyStatus {
     /// It has not ended, or its process was stopped.
     Running,
     Done,
-    /// It was begun, and what became of it is not known.
+    /// It was begun, and its outcome is unknown.
     Unknown,
 }
 
@@ -131,7 +131,7 @@ pub enum ContractOrigin {
 
 words!(ContractOrigin { File = "file", Api = "api", Code = "code", Upstream = "upstream" });
 
-/// The purpose of a secret of the gateway's own.
+/// The purpose of one of the gateway's own secrets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SecretPurpose {
     /// It seals cursors and the states of questions.

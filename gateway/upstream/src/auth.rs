@@ -161,10 +161,10 @@ impl BearerTokens for AccountTokens {
 /// The way in which the sessions with a server get their tokens.
 #[derive(Clone, Default)]
 pub(crate) enum UpstreamAuthorization {
-    /// Requests bear none, or one that the configuration holds.
+    /// Requests carry none, or one from the configuration.
     #[default]
     None,
-    /// Every session bears a token of the gateway's own.
+    /// Every session carries a token of the gateway itself.
     Machine(Arc<MachineTokens>),
     /// Each owner has an account.
     Accounts {
@@ -201,7 +201,7 @@ impl UpstreamAuthorization {
         }
     }
 
-    /// Returns `true` if sessions bear tokens of different callers: none is shared then.
+    /// Returns `true` if sessions carry tokens of different callers: none is shared then.
     pub(crate) fn is_personal(&self) -> bool {
         matches!(self, Self::Accounts { .. } | Self::Exchange(_))
     }

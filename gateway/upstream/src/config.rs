@@ -381,7 +381,7 @@ fn words<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
     from.deserialize_any(WordsVisitor)
 }
 
-/// Leaves out whatever may hold a credential, written there or not.
+/// Leaves out anything that may contain a credential, written there or not.
 impl fmt::Debug for UpstreamConfig {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_struct("UpstreamConfig")

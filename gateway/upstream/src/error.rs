@@ -45,7 +45,7 @@ pub enum UpstreamFailureKind {
     Closed,
     Timeout,
     TooLarge,
-    /// The server does not speak MCP, or no version of it that is spoken here.
+    /// The server does not speak MCP, or no version that is supported here.
     Protocol,
     Cancelled,
 }

@@ -1,5 +1,5 @@
-//! The process between us and a child. It holds nothing but an eye on us: when we are gone, however that came, it ends
-//! the child and everything the child started.
+//! The process between us and a child. It only watches us: when we are gone, for whatever reason, it ends the child
+//! and everything the child started.
 //!
 //! Both are in one separate process group, and the child has our pipes themselves, so that the guard costs a call
 //! nothing. The guard notices our end by the pipe of its stdout: the system marks a pipe whose reader is gone.

@@ -109,7 +109,7 @@ pub(crate) enum InboxCaller {
 }
 
 impl InboxCaller {
-    /// Returns the caller, and where the server's questions to it come out.
+    /// Returns the caller, and the receiver of the server's questions to it.
     pub(crate) fn new(
         listener: Option<&Arc<dyn UpstreamListener>>,
     ) -> (Self, Option<mpsc::Receiver<ServerRequest>>) {

@@ -99,8 +99,8 @@ mod landlocked {
         needed.is_ok()
     }
 
-    /// Keeps the files from this process and all that it starts, for good. It holds for the thread that calls this, and for
-    /// threads that this one makes later. Returns the variables that the processes need then.
+    /// Keeps the files from this process and all that it starts, for good. This applies to the calling thread, and to
+    /// threads that it creates later. Returns the variables that the processes then need.
     pub(crate) fn restrict(kept: &KeptFiles) -> Result<Vec<(&'static str, PathBuf)>, String> {
         let kept = kept.real();
         if kept.is_empty() || !is_supported() {

@@ -160,7 +160,7 @@ impl UpstreamSession {
         }
     }
 
-    /// Ends the session and waits until nothing is left of it: no child, and no child's child.
+    /// Ends the session and waits until it is completely gone, with no child and no child's child.
     pub async fn close(&self) {
         self.core.link.close().await;
     }
@@ -410,7 +410,7 @@ impl UpstreamSession {
             tokio::select! {
                 biased;
                 answer = timeout_at(deadline, answer.as_mut()) => return answer.ok(),
-                // A server that does not read the reply to its question has to do without.
+                // A server that does not read the reply to its question does not get one.
                 _ = timeout(REPLY_MAX, Box::pin(self.core.reply(text, version))) => {}
             }
         }

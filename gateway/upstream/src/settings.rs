@@ -84,7 +84,7 @@ pub struct UpstreamSettings {
     /// The time without a `list_changed` after which the lists are taken for settled.
     pub quiet: Duration,
     pub bounds: UpstreamBounds,
-    /// The tokens that requests bear.
+    /// The tokens that requests carry.
     pub tokens: Option<TokenSource>,
 }
 

@@ -1,4 +1,4 @@
-//! For systems whose kernel is not asked.
+//! For systems without support for reports by the kernel.
 
 use std::{convert::Infallible, sync::Arc};
 

@@ -37,7 +37,7 @@ pub(crate) struct RemovalStatement {
     pub(crate) whole: bool,
 }
 
-/// The age and size up to which records are kept; `None` is without end.
+/// The age and size up to which records are kept; `None` means unlimited.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RetentionLimits {
     pub(crate) age: Option<Duration>,

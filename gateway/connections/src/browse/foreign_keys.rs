@@ -32,7 +32,7 @@ const MYSQL: &str = "SELECT CONVERT(CASE WHEN TABLE_SCHEMA = DATABASE() AND LOCA
      CONVERT(COLUMN_NAME USING utf8mb4) AS own, CONVERT(REFERENCED_COLUMN_NAME USING utf8mb4) AS other \
      FROM information_schema.KEY_COLUMN_USAGE WHERE REFERENCED_TABLE_NAME IS NOT NULL ORDER BY 1, 2, ORDINAL_POSITION";
 
-/// Columns of a table that hold the key of a record of another.
+/// Columns of a table with the key of a record of another table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ForeignKey {
     pub table: String,

@@ -31,7 +31,7 @@ const TURNS_MAX: usize = 100;
 /// The result of the exchange.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ExchangeOutcome {
-    /// It has the name, and the file that was read has gone.
+    /// It has the name, and the file that was read is gone.
     Done,
     /// Another program has saved; its file has the name.
     Changed,

@@ -9,7 +9,7 @@ const QUERY_MAX_PAIRS: usize = 200;
 
 /// Reads the base URL as the operator wrote it. A query in it (an API key) goes with every request.
 pub(super) fn base(text: &str) -> Result<Url, String> {
-    // The parser's own messages do not repeat the text, which may hold a secret.
+    // The parser's own messages do not repeat the text, which may contain a secret.
     let url = Url::parse(text).map_err(|error| format!("`base_url` is not a URL: {error}"))?;
     if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
         return Err("`base_url` must begin with http:// or https:// and name a host".to_owned());

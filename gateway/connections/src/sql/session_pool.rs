@@ -62,7 +62,7 @@ pub(super) struct HeldSession<S: PooledSession> {
     pub(super) pool: Arc<SessionPool<S>>,
     turn: Option<OwnedSemaphorePermit>,
     pub(super) session: Option<Box<S>>,
-    /// The session was used before, so the server may have gone since.
+    /// The session was used before, so the server may have gone away since.
     is_reused: bool,
 }
 

@@ -262,7 +262,7 @@ impl ComponentInstance {
         self.store.data().memory.max()
     }
 
-    /// Lets go of what belonged to the call: its caller's token and receiver must not live on in a parked instance.
+    /// Drops what belonged to the call: its caller's token and receiver must not live on in a parked instance.
     pub(crate) fn end(&mut self) {
         let guest = self.store.data_mut();
         guest.call.meter.pause();

@@ -96,7 +96,7 @@ unsafe extern "C" fn answer(
                 "Only the thread of a call can reach the gateway, and only while the call lasts.",
             );
         }
-        // SAFETY: the library lends them until this function comes back.
+        // SAFETY: the library lends them until this function returns.
         let (function, head, body) = unsafe { (function.bytes(), head.bytes(), body.bytes()) };
         let Ok(function) = std::str::from_utf8(function) else {
             return failed("invalid", "A name is not text.");

@@ -79,7 +79,7 @@ pub fn serve(
             .and_then(|()| PipeMessage::read(input, MESSAGE_MAX_BYTES))
         {
             Ok(Some(PipeMessage::Answer(answer))) => answer,
-            // The gateway has gone, and this process serves no other.
+            // The gateway is gone, and this process serves no other.
             _ => std::process::exit(0),
         }
     });

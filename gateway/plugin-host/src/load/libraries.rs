@@ -1,4 +1,4 @@
-//! Native libraries: those that the configuration names, each with its digest. They come from nowhere else.
+//! Native libraries: only those that the configuration names, each with its digest.
 
 use std::{
     collections::{BTreeMap, HashSet},

@@ -1,4 +1,4 @@
-//! Does a new build still hold what published contracts were compiled against?
+//! Checks whether a new build still has what published contracts were compiled against.
 
 use std::{
     collections::HashMap,

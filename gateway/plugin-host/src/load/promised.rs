@@ -91,7 +91,7 @@ impl PluginLoader {
         self.builds.keep(build).await
     }
 
-    /// Returns `true` if the file's build serves already, under the present settings.
+    /// Returns `true` if the file's build serves already, under the current settings.
     pub(super) fn is_current(&self, plugin: &LoadedPlugin, digest: &str) -> bool {
         let now = plugin.generation.load();
         let config = self.config.plugin.get(&now.about.name);

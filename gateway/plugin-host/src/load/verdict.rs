@@ -5,7 +5,7 @@
 
 use crate::PluginConfig;
 
-/// The origin of a build, and the time at which it came.
+/// The origin of a build, and when it appeared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BuildSource {
     /// It came with the program, and serves if no file and no library replaces it.

@@ -1,4 +1,4 @@
-//! Stores the head of each chain of the audit trail, so that the end of a chain is known whose disk is gone.
+//! Stores the head of each chain of the audit trail, so that the end of a chain is known even if its disk is gone.
 
 use super::GatewayState;
 use crate::{AuditHeadRow, StateError, columns::from_row, engine::sql};

@@ -20,7 +20,7 @@ from_row!(ClientSessionRow {
 });
 
 impl GatewayState {
-    /// Writes notes, each made by `merge` of the present one, and forgets those that have expired at `now_ms`.
+    /// Writes notes, each made by `merge` from the current one, and forgets those that have expired at `now_ms`.
     pub async fn write_client_sessions(
         &self,
         ids: &[String],

@@ -162,7 +162,7 @@ impl GatewayState {
             .await
     }
 
-    /// Returns the id of the newest draft of a contract, whatever became of it.
+    /// Returns the id of the newest draft of a contract, whatever its status.
     pub async fn newest_draft(&self, contract: &str) -> Result<NewestDraft, StateError> {
         newest_draft(&self.engine, contract).await
     }
@@ -273,7 +273,7 @@ fn to_count(rows: i64) -> u32 {
     u32::try_from(rows).unwrap_or(u32::MAX)
 }
 
-/// Refuses a draft whose author has too many that wait. The one that it takes the place of does not count.
+/// Refuses a draft whose author has too many that wait. The one that it replaces does not count.
 async fn check_room(change: &mut StateChange, draft: &NewDraft<'_>) -> Result<(), StateError> {
     let query = "SELECT count(*), CAST(coalesce(sum(octet_length(coalesce(artifact, '')) + octet_length(source) \
                  + octet_length(report)), 0) AS BIGINT) FROM drafts \

@@ -122,7 +122,7 @@ impl GatewayState {
         !matches!(self.engine, StateEngine::Sqlite(_))
     }
 
-    /// Makes this process a node, before it takes anything over: from then on, others wait for it. A state in a file has no
+    /// Makes this process a node, before it applies anything: from then on, others wait for it. A state in a file has no
     /// nodes. A machine whose clock is wrong does not join: keys would expire there at another time than elsewhere.
     pub async fn join(&self, node: NewNode) -> Result<(), StateError> {
         if !self.is_shared() {
@@ -178,7 +178,7 @@ impl GatewayState {
         }
     }
 
-    /// Returns the number up to which all parts of this process have taken changes over.
+    /// Returns the number up to which all parts of this process have applied changes.
     fn taken(&self) -> i64 {
         let taken = self.node.taken.iter().map(|taken| taken.load(Relaxed));
         taken.min().unwrap_or(NOTHING)
@@ -338,7 +338,7 @@ impl GatewayState {
         sql(NODES).fetch_all(&self.engine).await
     }
 
-    /// Returns the ids of the nodes whose lease lasts.
+    /// Returns the ids of the nodes with a valid lease.
     pub async fn live_nodes(&self) -> Result<Vec<String>, StateError> {
         let query = concat!("SELECT id FROM nodes WHERE lease_ms > ", now_ms!());
         sql(query).fetch_values(&self.engine).await

@@ -93,8 +93,8 @@ impl GatewayState {
         Ok(AddedPlan::Added)
     }
 
-    /// Returns the plan of a caller for a change that has not expired: one that was rejected, one that waits for an answer, or else
-    /// the newest, whatever became of it.
+    /// Returns the plan of a caller for a change that has not expired: one that was rejected, one that waits for an answer, or
+    /// else the newest, whatever its status.
     pub async fn find_plan(
         &self,
         caller: &str,
@@ -113,7 +113,7 @@ impl GatewayState {
     }
 
     /// Takes a plan that is approved, still has the reason it was found with, and has not expired: it applies once, whichever
-    /// process asks. Its sealed part comes with the row, and is deleted.
+    /// process asks. Its sealed part is returned with the row, and is deleted.
     pub async fn take_plan(
         &self,
         id: &str,

@@ -1,4 +1,4 @@
-//! Secrets of the gateway's own. All processes on one state share them.
+//! The gateway's own secrets. All processes on one state share them.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 

@@ -18,7 +18,7 @@ pub enum AuthConfig {
         name: String,
         value: String,
     },
-    /// By tokens of the gateway's own.
+    /// By tokens of the gateway itself.
     ClientCredentials(MachineConfig),
     /// By the tokens of accounts that callers connect.
     Oauth(OauthConfig),

@@ -18,7 +18,7 @@ use super::{
 };
 use crate::error::{UpstreamFailure, UpstreamFailureKind};
 
-/// Callers whose tokens are kept. Beyond it those are forgotten that have no session.
+/// Callers whose tokens are kept. Beyond this number, those without a session are forgotten.
 const CALLERS_MAX: usize = 4_096;
 
 pub(crate) struct TokenExchanger {

@@ -280,7 +280,7 @@ pub(super) async fn whole(mut body: Incoming, max_bytes: usize) -> Result<String
         .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))
 }
 
-/// The causes do not repeat the address, which may hold a secret.
+/// The causes do not repeat the address, which may contain a secret.
 fn refused(cause: &str) -> UpstreamFailure {
     UpstreamFailure::new(
         UpstreamFailureKind::Start,

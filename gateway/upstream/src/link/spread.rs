@@ -24,7 +24,7 @@ impl SpreadMessage {
         Some(Cow::Owned(mem::take(&mut self.text)))
     }
 
-    /// Returns the line, or with the last line of a message all of it. `None`: other lines of it have to come.
+    /// Returns the line, or after the last line of a message the whole message. `None`: more of its lines have to come.
     pub(super) fn join<'l>(&mut self, line: Cow<'l, str>) -> Option<Cow<'l, str>> {
         if self.text.is_empty() && !is_beginning(&line) {
             return Some(line);

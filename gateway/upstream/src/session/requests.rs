@@ -216,7 +216,7 @@ impl SessionCore {
         self.link.exchange(request.into_outgoing(id)).await
     }
 
-    /// Sends a request whose answer comes in its own time.
+    /// Sends a request whose answer may come at any time.
     pub(super) async fn send(
         &self,
         id: u64,

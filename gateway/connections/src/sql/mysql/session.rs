@@ -1,4 +1,4 @@
-//! One session with the server, in the settings that make values come out the same everywhere.
+//! One session with the server, with the settings that make values the same everywhere.
 
 use std::{sync::Arc, time::Duration};
 

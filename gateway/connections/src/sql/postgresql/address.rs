@@ -199,7 +199,7 @@ impl AddressParts {
         let settings = [
             ("user", Some(user.clone())),
             ("database", self.database),
-            // These make values come out the same everywhere, whatever a role or a database has set.
+            // These make values the same everywhere, whatever a role or a database has set.
             ("DateStyle", Some("ISO, MDY".to_owned())),
             ("client_encoding", Some("UTF8".to_owned())),
             ("TimeZone", Some("UTC".to_owned())),

@@ -1,4 +1,4 @@
-//! What the rows of a statement are like, and the types that come with no server.
+//! The description of a statement's rows, and the types that are not built in.
 
 use std::{
     io,
@@ -13,7 +13,7 @@ use crate::{ConnectionError, sql::rows::RowHeader};
 
 const CHAR_OID: u32 = 18;
 const BPCHAR_OID: u32 = 1042;
-/// Types with a lower one come with the server.
+/// Types with a lower one are built in.
 const FIRST_OWN_OID: u32 = 16384;
 
 /// The columns of a statement's rows.
@@ -30,7 +30,7 @@ pub(in crate::sql::postgresql) struct PostgresqlColumn {
 }
 
 impl PostgresqlColumn {
-    /// Returns `true` for a type that does not come with the server.
+    /// Returns `true` for a type that is not built in.
     pub(super) fn is_own(&self) -> bool {
         self.type_oid >= FIRST_OWN_OID
     }
