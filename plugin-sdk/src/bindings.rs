@@ -1,4 +1,4 @@
-//! The component interface of this release, and the way in and out of it.
+//! The component interface of this release, and the conversions to and from its types.
 
 /// Makes an interface's error of the SDK's own, which has the same fields.
 macro_rules! convert_errors_into {

@@ -83,7 +83,7 @@ impl Error {
         Self::new("internal", message)
     }
 
-    /// Creates the error for a caller that has gone; the answer is not read.
+    /// Creates the error for a caller that is gone; the answer is not read.
     pub fn cancelled() -> Self {
         Self::new("cancelled", "The call was cancelled.")
     }

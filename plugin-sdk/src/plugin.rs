@@ -123,7 +123,7 @@ pub fn configure<P: Plugin>(
     Ok(())
 }
 
-/// Reads from an open collection. The work of [`crate::index::later`] comes as a read too, its text among the options.
+/// Reads from an open collection. The work of [`crate::index::later`] arrives as a read too, with its text among the options.
 pub fn read(collection: &str, query: &Query) -> Result<Page> {
     let opened = opened(collection)?;
     match query

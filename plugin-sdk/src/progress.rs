@@ -12,7 +12,7 @@ pub fn report(done: f64, total: Option<f64>, message: &str) {
     imported::report(done, total, message);
 }
 
-/// Returns `true` once the caller has gone: stop early.
+/// Returns `true` once the caller is gone: stop early.
 pub fn cancelled() -> bool {
     imported::cancelled()
 }

@@ -29,7 +29,7 @@ pub struct Shape {
     /// The texts that mean an empty cell. Set by the contract.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub null_words: Vec<String>,
-    /// Columns of the source whose values no record can hold, such as bytes. Only a description names them: no contract
+    /// Columns of the source whose values a record cannot contain, such as bytes. Only a description names them: no contract
     /// records them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<String>,

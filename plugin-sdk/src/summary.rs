@@ -32,7 +32,7 @@ pub struct SummaryQuery {
     pub options: Map<String, Json>,
 }
 
-/// A column that records are put together by.
+/// A column that records are grouped by.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SummaryGroup {
     /// The name of its member in each record.

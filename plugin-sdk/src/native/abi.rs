@@ -64,7 +64,7 @@ pub struct Answer {
     pub status: i32,
     /// JSON, or nothing.
     pub head: Vec<u8>,
-    /// Bytes, as the function has them.
+    /// Bytes, as the function defines them.
     pub body: Vec<u8>,
 }
 

@@ -48,7 +48,7 @@ unsafe extern "C" fn call<P: Plugin>(
     log_panics();
     TOKEN.set(token);
     let caught = catch_unwind(AssertUnwindSafe(|| {
-        // SAFETY: the host lends them until this function comes back.
+        // SAFETY: the host lends them until this function returns.
         let (function, head, body) = unsafe { (function.bytes(), head.bytes(), body.bytes()) };
         exports::answer::<P>(function, head, body)
     }));

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{Mismatch, Writer, write_text};
 
-/// A variant's name, and what writes the value it holds.
+/// A variant's name, and the function that writes its value.
 pub type Variant = (&'static str, Option<fn(&mut Writer)>);
 
 /// Writes the schema of an enum that is one of several texts.

@@ -15,7 +15,7 @@ pub struct Writer {
     named: Vec<&'static str>,
     /// The types that hold themselves: full name, name in `$defs`, what writes it, and the text once it is written.
     definitions: Vec<Definition>,
-    /// The tags of enums that are among the members of the present value, the innermost last.
+    /// The tags of enums that are among the members of the current value, the innermost last.
     tags: Vec<String>,
     output: bool,
 }

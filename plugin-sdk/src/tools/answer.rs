@@ -4,7 +4,7 @@ use super::{Content, Question, Reply};
 
 /// A value with content blocks, only content blocks, or a question back.
 ///
-/// A function that returns its value plainly needs none of this: the gateway makes the text of it.
+/// A function that simply returns its value does not need this: the gateway makes the text from it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answer<T = ()> {
     value: Option<T>,

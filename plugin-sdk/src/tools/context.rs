@@ -103,12 +103,12 @@ impl Context {
         progress::report(done, total, message);
     }
 
-    /// Returns `true` once the caller has gone: stop early.
+    /// Returns `true` once the caller is gone: stop early.
     pub fn cancelled(&self) -> bool {
         progress::cancelled()
     }
 
-    /// Ends a call whose caller has gone: `ctx.check_cancelled()?;`.
+    /// Ends a call whose caller is gone: `ctx.check_cancelled()?;`.
     pub fn check_cancelled(&self) -> Result<()> {
         if self.cancelled() {
             Err(Error::cancelled())

@@ -26,7 +26,7 @@ use crate::error::Error;
 pub struct ToolError(Error);
 
 impl ToolError {
-    /// Creates a refusal of the tool's own. The reason is a short word that programs can rely on.
+    /// Creates a refusal by the tool itself. The reason is a short word that programs can rely on.
     pub fn refuse(reason: &str, sentence: impl Into<String>) -> Self {
         Self(Error::new(reason, sentence))
     }

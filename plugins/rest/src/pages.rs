@@ -44,7 +44,7 @@ pub(crate) struct ListPages<'a> {
 #[derive(Clone)]
 pub(crate) struct PageOfList {
     pub(crate) records: Rc<[Box<RawValue>]>,
-    /// The position by which this page is found again.
+    /// The position at which this page can be found again.
     pub(crate) position: String,
 }
 

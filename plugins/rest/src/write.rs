@@ -170,7 +170,7 @@ fn with_body(
     request
 }
 
-/// Returns the record in the answer, if it holds one: an empty body or `{}` does not.
+/// Returns the record in the answer, if it contains one: an empty body or `{}` does not.
 fn answered(
     rest: &RestAdapter,
     response: &http::Response,

@@ -45,7 +45,7 @@ pub(crate) fn unnamed(index: usize) -> String {
     format!("column_{}", index + 1)
 }
 
-/// The present place in the file of each field of the recorded shape.
+/// The current place in the file of each field of the recorded shape.
 #[derive(Clone, Debug)]
 pub(crate) struct ColumnPositions {
     positions: Vec<Option<usize>>,

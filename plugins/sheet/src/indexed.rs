@@ -34,7 +34,7 @@ use signatures::{BlockCandidates, Slice};
 /// condition that few rows meet ends with the first, one that many meet with the second; others take longer.
 const MEETING: [usize; 2] = [1_024, 16_384];
 const IN_ORDER: [usize; 2] = [4_096, 65_536];
-/// Blocks of rows that may hold a part of a text, and their groups, each of which is a call of the host.
+/// Blocks of rows that may contain a part of a text, and their groups, each of which is a call to the host.
 const HOLDING: [usize; 2] = [16, 256];
 const HOLDING_MAX: usize = 4_096;
 const GROUPS_MAX: usize = 64;
@@ -230,7 +230,7 @@ impl<'s> SheetSource<'s> {
         parts.collect()
     }
 
-    /// Returns the blocks of rows that may hold a part of a text.
+    /// Returns the blocks of rows that may contain a part of a text.
     fn holding(
         &self,
         field: usize,

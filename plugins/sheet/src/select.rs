@@ -214,8 +214,8 @@ impl<'q> SheetSelect<'q> {
         })
     }
 
-    /// Returns the fields whose cells a condition may not be able to judge, where such records are counted. Then each row
-    /// has to be looked at, wherever the page ends.
+    /// Returns the fields whose cells a condition may not be able to judge, if such records are counted. Then each row
+    /// has to be examined, wherever the page ends.
     pub(crate) fn counted_fields(&self) -> impl Iterator<Item = usize> + '_ {
         let fields = self.conditions.iter().map(|(at, _)| *at);
         fields.filter(|at| {
@@ -300,7 +300,7 @@ impl RowCollector<'_> {
         self.best.len() >= self.wanted()
     }
 
-    /// Holds a row against the conditions.
+    /// Checks a row against the conditions.
     pub(crate) fn judge(&self, row: SheetRow<'_>) -> RowVerdict {
         self.judge_each(|condition| condition.judge(row.cell(condition.column)))
     }

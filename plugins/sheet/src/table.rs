@@ -29,7 +29,7 @@ impl<'a> SheetRow<'a> {
             .then_some(Self { text, ends, gap: 0 })
     }
 
-    /// Creates a row of a line whose cells stand between delimiters of one byte; `None` if it is not UTF-8.
+    /// Creates a row from a line whose cells are separated by delimiters of one byte; `None` if it is not UTF-8.
     pub(crate) fn of_line(bytes: &'a [u8], ends: &'a [usize]) -> Option<Self> {
         // A delimiter is ASCII, and never within a character.
         Some(Self {
@@ -164,7 +164,7 @@ impl SheetTable {
             .flat_map(|block| (0..block.rows.len()).map(|at| block.row(at)))
     }
 
-    /// Returns the rows whose `column` may hold `value`, in the file's order: at least those that do.
+    /// Returns the rows whose `column` may contain `value`, in the file's order: at least those that do.
     pub(crate) fn candidates(
         &self,
         column: usize,

@@ -292,7 +292,7 @@ struct SheetContent<'c> {
     /// The whole file; `None` if it is too large to be in memory.
     whole: Option<&'c [u8]>,
     columns: ColumnPositions,
-    /// Rows whose key is the one meant: their bytes, line ends around them included, and their cells.
+    /// Rows with the given key: their bytes, including line ends around them, and their cells.
     found: Vec<(Range<u64>, OwnedRow)>,
     /// Whether another row has the new key that an update gives its record.
     taken: bool,

@@ -403,7 +403,7 @@ impl<'a> SqlColumn<'a> {
         let name = self.name();
         if self.dialect == SqlDialect::Postgresql && self.field.kind == Type::String {
             return match (self.native(), value) {
-                // The index is asked in the column's collation, to which two spellings may be equal.
+                // The index uses the column's collation, in which two spellings may be equal.
                 ("text" | "varchar", value) => {
                     let operand = self.operand(value, builder)?;
                     Some(format!(
@@ -428,7 +428,7 @@ impl<'a> SqlColumn<'a> {
         Some(format!("{plain} = {operand}"))
     }
 
-    /// Binds a value of a condition or cursor. `None` means that the column's type holds no such value.
+    /// Binds a value of a condition or cursor. `None` means that the column's type has no such value.
     pub(crate) fn operand(
         &self,
         value: &Value<'_>,
@@ -490,7 +490,7 @@ impl<'a> SqlColumn<'a> {
                 format!("{}::{cast}", builder.bind(json!(value).to_string()))
             }
             (_, Value::Text(value)) => {
-                // No text of PostgreSQL holds a NUL, and it refuses to be asked for one.
+                // No text in PostgreSQL contains a NUL, and it refuses one as a parameter.
                 if value.contains('\0') {
                     return None;
                 }

@@ -36,7 +36,7 @@ pub(crate) fn of_records(shape: &Shape, dialect: SqlDialect) -> Vec<String> {
     }
 }
 
-/// Returns the condition that a column which may not be null holds a value that a record can have. Values that a change of the
+/// Returns the condition that a column which may not be null has a value that a record can contain. Values that a change of the
 /// contract makes readable are not left out but refused: a null of a column that was altered, and a time that only the zone puts
 /// outside the calendar. MySQL takes a date of zeros for a null, but not its text.
 pub(crate) fn has_value(column: &SqlColumn<'_>, dialect: SqlDialect) -> Option<String> {

@@ -72,7 +72,7 @@ impl<'a> RecordMembers<'a> {
     }
 }
 
-/// Follows a JSON Pointer in a record, on whose way no member may come twice.
+/// Follows a JSON Pointer in a record; no member on the way may occur twice.
 pub(crate) fn inside_record<'a>(
     raw: &'a RawValue,
     pointer: &str,

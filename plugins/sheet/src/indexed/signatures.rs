@@ -136,7 +136,7 @@ pub(crate) fn slices(part: &str) -> Vec<Slice> {
         .collect()
 }
 
-/// The blocks that may hold a part, by their groups.
+/// The blocks that may contain a part, by their groups.
 #[derive(Default)]
 pub(crate) struct BlockCandidates(BTreeMap<u64, Vec<u8>>);
 

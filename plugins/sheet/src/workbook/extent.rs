@@ -86,7 +86,7 @@ fn check_meant(sheets: &[SheetExtent], meant: Option<&str>) -> Result<(), Error>
 #[derive(Default)]
 struct SheetExtent {
     name: String,
-    /// The rows that the present element covers, and the next column in them.
+    /// The rows that the current element covers, and the next column in them.
     rows: (u64, u64),
     column: u64,
     /// The first row and column with something in them.
