@@ -1,5 +1,7 @@
 //! File roots on a real disk: what may be reached, versions, and replacing under contention.
 
+mod saves;
+
 use std::{
     collections::{BTreeMap, HashSet},
     os::unix::fs::{PermissionsExt, symlink},
@@ -659,43 +661,4 @@ async fn a_save_in_place_is_hardly_ever_lost() {
         }
     }
     panic!("{lost:?} of 48");
-}
-
-/// A program may take longer over a save than the file has to be quiet. What it wrote behind an exchange was lost.
-#[tokio::test]
-async fn a_save_in_slow_steps_is_waited_for() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("rows.csv");
-    let files = open(folder.path(), true);
-    loop {
-        std::fs::write(&path, "id,by\n1,person\n").expect("written");
-        let (begun, begin) = std::sync::mpsc::channel();
-        let person = std::thread::spawn({
-            let path = path.clone();
-            move || {
-                use std::io::Write;
-                let mut file = std::fs::File::create(path).expect("emptied");
-                file.write_all(b"id,by\n").expect("written");
-                let paused = std::time::Instant::now();
-                begun.send(()).expect("the agent waits");
-                std::thread::sleep(std::time::Duration::from_millis(500));
-                file.write_all(b"2,person\n").expect("written");
-                paused.elapsed()
-            }
-        });
-        begin.recv().expect("the save begins");
-        let half = files.stat("rows.csv").await.expect("there").version;
-        let row = vec![(6, 0, b"3,agent\n".to_vec())];
-        let replaced = files.replace_parts("rows.csv", &half, row).await;
-        let paused = person.join().expect("the person ends");
-        // On a busy machine the pause may be so long that the save seems to be over.
-        if paused > std::time::Duration::from_millis(900) {
-            continue;
-        }
-        let error = replaced.expect_err("the file has moved on");
-        assert_eq!(error.code, FailureCode::Conflict);
-        let now = std::fs::read_to_string(&path).expect("there");
-        assert_eq!(now, "id,by\n2,person\n");
-        return;
-    }
 }

@@ -202,7 +202,7 @@ fn may_have_changed<T>(answer: &Result<T, ConnectionError>) -> bool {
 
 /// Returns `true` if the source refused, so that nothing was changed.
 fn refused(error: &ConnectionError) -> bool {
-    error.code.nothing_changed()
+    error.nothing_changed
 }
 
 fn error(code: FailureCode, message: &str) -> types::Error {

@@ -72,7 +72,7 @@ pub(crate) fn write(
             Err(_) if stat(settings)?.version != info.version => continue,
             Err(error) if saves_awaited < SAVES_AWAITED && is_about_content(&error) => {
                 saves_awaited += 1;
-                wait_for_save(settings);
+                wait_for_save(settings)?;
                 if stat(settings)?.version != info.version {
                     continue;
                 }
@@ -127,12 +127,18 @@ fn is_about_content(error: &Error) -> bool {
     codes.into_iter().any(|code| error.is(code))
 }
 
-/// Waits while another program saves the file: one that saves in place empties it first, and may write it in several steps.
-fn wait_for_save(settings: &SheetSettings) {
+/// Waits while another program saves the file: one that saves in place empties it first, and may write it in several steps. The
+/// error is about a program that goes on writing.
+fn wait_for_save(settings: &SheetSettings) -> Result<()> {
     let (root, path) = (&settings.connection, &settings.path);
     // A replacement waits for such a program before it looks at the version, which is not this one: nothing is replaced.
-    let refused = files::replace_parts(root, path, NO_VERSION, &[]);
-    debug_assert!(refused.is_err(), "no file has this version");
+    match files::replace_parts(root, path, NO_VERSION, &[]) {
+        Err(error) if error.is("unavailable") => Err(error),
+        refused => {
+            debug_assert!(refused.is_err(), "no file has this version");
+            Ok(())
+        }
+    }
 }
 
 /// Refuses a change after which the file could not be read any more.

@@ -47,6 +47,8 @@ const STEP_MAX: Duration = Duration::from_secs(1);
 /// The longest wait for such a program.
 const SAVE_WAIT_MAX: Duration = Duration::from_secs(3);
 const SAVE_LOOK_EVERY: Duration = Duration::from_millis(10);
+/// The time after which a file that is in use may be free.
+const BUSY_RETRY_AFTER_MS: u32 = 1_000;
 
 pub(super) fn replace(
     root: &OpenRoot,
@@ -69,7 +71,7 @@ pub(super) fn replace(
         .field("path"));
     }
     if if_version.is_some() {
-        wait_until_quiet(&folder, &name);
+        wait_until_quiet(&folder, &name)?;
     }
     let _lock = lock(&folder)?;
     let mut expected = None;
@@ -129,24 +131,37 @@ fn changed() -> ConnectionError {
     )
 }
 
-/// Waits while another program has just changed the file, or is still saving it.
-fn wait_until_quiet(folder: &Dir, name: &Path) {
+/// Waits while another program has just changed the file, or is still saving it. The error is about a program that goes on
+/// writing: what it writes after an exchange would be lost.
+fn wait_until_quiet(folder: &Dir, name: &Path) -> Result<(), ConnectionError> {
     let begin = Instant::now();
     loop {
         let stamp = exchange::stamp(folder, name).filter(|stamp| !stamp.is_own());
         let Some(age) = stamp.and_then(|stamp| stamp.age()) else {
-            return;
+            return Ok(());
         };
         let is_saved = age < STEP_MAX && exchange::has_writer(folder, name);
         let (pause, wait_max) = match QUIET_AFTER.checked_sub(age) {
             _ if is_saved => (SAVE_LOOK_EVERY, SAVE_WAIT_MAX),
             Some(left) => (left.max(Duration::from_millis(1)), QUIET_WAIT_MAX),
-            None => return,
+            None => return Ok(()),
         };
         if begin.elapsed() >= wait_max {
-            return;
+            return match is_saved {
+                true => Err(busy("another program is still writing to the file")),
+                false => Ok(()),
+            };
         }
         thread::sleep(pause);
+    }
+}
+
+/// Returns the error for a file that is in use. Nothing has been written.
+fn busy(message: &str) -> ConnectionError {
+    let error = ConnectionError::new(FailureCode::Unavailable, message).nothing_changed();
+    ConnectionError {
+        retry_after_ms: Some(BUSY_RETRY_AFTER_MS),
+        ..error
     }
 }
 
@@ -198,10 +213,7 @@ fn lock(folder: &Dir) -> Result<std::fs::File, ConnectionError> {
                 thread::sleep(Duration::from_millis(2))
             }
             Err(TryLockError::WouldBlock) => {
-                return Err(ConnectionError::new(
-                    FailureCode::Unavailable,
-                    "other writers keep the file busy",
-                ));
+                return Err(busy("other writers keep the file busy"));
             }
             Err(TryLockError::Error(error)) => return Err(failed(error)),
         }
