@@ -248,6 +248,45 @@ tools:
     assert!(notes.contains("The key (id) does not hold"), "{notes}");
 }
 
+/// A hypertable of TimescaleDB has its rows in tables that inherit from it, and its key holds for all of them.
+#[tokio::test]
+async fn a_hypertable_has_its_key() {
+    let server = Postgres::start();
+    server.sql(
+        "CREATE TABLE metric (at timestamptz, device int, v float8, PRIMARY KEY (at, device));
+         CREATE SCHEMA _timescaledb_internal;
+         CREATE TABLE _timescaledb_internal._hyper_1_1_chunk (CHECK (at < '2025-01-01')) INHERITS (metric);
+         INSERT INTO _timescaledb_internal._hyper_1_1_chunk VALUES ('2024-01-01', 1, 1.5)",
+    );
+    let (house, gateway) = postgresql(
+        &server,
+        "contract: metrics
+description: Metrics.
+collections:
+  metrics: { adapter: sql, settings: { connection: pg, table: metric }, write: true }
+tools:
+  - tool: update_metric
+    description: Changes a value.
+    verb: update
+    collection: metrics
+    fields:
+      - { name: at, type: datetime, required: true }
+      - { name: device, type: number, required: true }
+      - { name: v, type: number }
+",
+    );
+    let client = Modern::new(gateway.url());
+    let change = json!({ "at": "2024-01-01T00:00:00Z", "device": 1, "v": 2.5 });
+    let updated = client.succeed("update_metric", change).await;
+    let record = &updated["structuredContent"]["record"];
+    assert_eq!(record["v"], json!(2.5), "{updated}");
+    let words = ["draft", "--connection", "pg", "--table", "metric"];
+    let (code, draft, notes) = house.run(&words);
+    assert_eq!(code, 0, "{notes}");
+    assert!(draft.contains("tool: get_metric"), "{draft}");
+    assert!(!notes.contains("does not hold"), "{notes}");
+}
+
 /// JSON that databases accept and that is more than an answer may hold, each with what is shown of it.
 fn odd_json() -> Vec<(String, Value)> {
     let nested = |levels: usize, inside: &str| {

@@ -15,8 +15,10 @@ const ROWS_LOOKED_AT: u32 = 200;
 /// The levels of composites within composites that are described; anything deeper is plain JSON.
 const COMPOSITES_MAX: usize = 4;
 
+/// The tables that inherit from a hypertable of TimescaleDB are its parts, for which its key holds as that of a partitioned one.
 const TABLE: &str = "SELECT c.oid::int8 AS oid, c.relkind::text AS kind, \
-    c.relkind <> 'p' AND EXISTS (SELECT FROM pg_catalog.pg_inherits i WHERE i.inhparent = c.oid) AS inherited \
+    c.relkind <> 'p' AND EXISTS (SELECT FROM pg_catalog.pg_inherits i JOIN pg_catalog.pg_class h ON h.oid = i.inhrelid \
+    WHERE i.inhparent = c.oid AND h.relnamespace IS DISTINCT FROM to_regnamespace('_timescaledb_internal')::oid) AS inherited \
     FROM pg_catalog.pg_class c WHERE c.oid = to_regclass($1) AND c.relkind IN ('r', 'p', 'f', 'v', 'm')";
 
 /// The columns of a table, or the members of a composite. Domains appear as their base type, through any other domains, as they
@@ -69,7 +71,7 @@ const KEY: &str = "SELECT a.attname::text AS name FROM pg_catalog.pg_index i \
 struct PostgresTable {
     oid: i64,
     kind: String,
-    /// Other tables inherit from it, and it is not a partitioned one.
+    /// Other tables inherit from it that are not its parts.
     inherited: bool,
 }
 
