@@ -248,6 +248,48 @@ tools:
     assert!(notes.contains("The key (id) does not hold"), "{notes}");
 }
 
+/// The note of such a table says to give a key: without the verbs it could not be changed by that key.
+#[tokio::test]
+async fn a_table_that_others_inherit_from_is_changed_by_a_given_key() {
+    let server = Postgres::start();
+    server.sql(
+        "CREATE TABLE city (id int PRIMARY KEY, name text);
+         CREATE TABLE capital (state text) INHERITS (city);
+         INSERT INTO city VALUES (1, 'Bonn'), (2, 'Ulm');
+         INSERT INTO capital VALUES (2, 'Kiel', 'SH'), (3, 'Berlin', 'BE')",
+    );
+    let (_house, gateway) = postgresql(
+        &server,
+        "contract: cities
+description: Cities.
+collections:
+  cities: { adapter: sql, settings: { connection: pg, table: city }, key: [id], write: true }
+tools:
+  - tool: update_city
+    description: Changes a name.
+    verb: update
+    collection: cities
+    fields:
+      - { name: id, type: number, required: true }
+      - { name: name, type: text }
+",
+    );
+    let client = Modern::new(gateway.url());
+    for id in [1, 3] {
+        let change = json!({ "id": id, "name": "new" });
+        let updated = client.succeed("update_city", change.clone()).await;
+        assert_eq!(updated["structuredContent"]["record"], change, "{updated}");
+    }
+    // Two rows have this key after all: neither is changed.
+    let change = json!({ "id": 2, "name": "new" });
+    let refused = client.call("update_city", change).await;
+    assert_eq!(refused["structuredContent"]["code"], "conflict");
+    assert_eq!(
+        server.sql("SELECT string_agg(name, ' ' ORDER BY name) FROM city WHERE id = 2"),
+        "Kiel Ulm"
+    );
+}
+
 /// A hypertable of TimescaleDB has its rows in tables that inherit from it, and its key holds for all of them.
 #[tokio::test]
 async fn a_hypertable_has_its_key() {

@@ -27,6 +27,8 @@ struct SqlDescription {
     /// Columns of bytes, which have no place in the value table.
     left_out: Vec<String>,
     key: Vec<String>,
+    /// A record can be changed by a key that the contract gives: the table's own is left out, since it does not hold for all rows.
+    takes_given_key: bool,
     /// Notes for the person who drafts a contract.
     notes: Vec<String>,
     /// Why nothing can be written.
@@ -94,7 +96,7 @@ pub(crate) fn describe(settings: SqlSettings, dialect: SqlDialect) -> Result<Sha
     capabilities.summaries = Summaries::All;
     capabilities.read_only = described.read_only.map(str::to_owned);
     if described.read_only.is_none() {
-        let verbs: &[&str] = if shape.key.is_empty() {
+        let verbs: &[&str] = if shape.key.is_empty() && !described.takes_given_key {
             &["create"]
         } else {
             &["create", "update", "delete"]

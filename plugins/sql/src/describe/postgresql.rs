@@ -125,7 +125,8 @@ pub(super) fn describe(settings: &SqlSettings) -> Result<SqlDescription, Error> 
     }
     let mut notes = Vec::new();
     // A key holds for the rows of the table itself, and a list has the rows of the others too.
-    if table.inherited && !key.is_empty() {
+    let takes_given_key = table.inherited && !key.is_empty();
+    if takes_given_key {
         notes.push(format!(
             "The key ({}) does not hold for the rows of the tables that inherit from this one, so that it is left out: say \
              `key:` if no two of all these rows have the same.",
@@ -135,6 +136,7 @@ pub(super) fn describe(settings: &SqlSettings) -> Result<SqlDescription, Error> 
     }
     let mut described = SqlDescription {
         key,
+        takes_given_key,
         notes,
         read_only: matches!(table.kind.as_str(), "v" | "m").then_some("A view is read-only."),
         ..SqlDescription::default()
