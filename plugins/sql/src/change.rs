@@ -289,7 +289,7 @@ impl SqlWriter<'_> {
             match error.is("not_found") && self.is_there(change) {
                 true => Error {
                     code: "invalid".into(),
-                    message: "The database kept the record as it is, as a trigger or a rule of its table wants it.".into(),
+                    message: "The database left the record as it is: a trigger, a rule or a policy of its table suppresses the change.".into(),
                     ..error
                 },
                 false => error,
