@@ -132,7 +132,8 @@ def _is_flag(hint):
 def _all_flags(hint):
     """The value in which all members of a `Flag` are combined."""
     combined = 0
-    for member in hint:
+    # An iteration leaves out members of several bits, one of which may be no member of its own.
+    for member in hint.__members__.values():
         combined |= member.value
     return combined
 
