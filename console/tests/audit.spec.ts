@@ -111,6 +111,8 @@ test("records are found by two days and an agent that is offered, also on a narr
   await expect(page).toHaveURL(new RegExp(`since=${today}&to=${today}`));
   await expect(rows).toHaveCount(2);
   await page.getByLabel("To", { exact: true }).fill("2026-01-01");
+  await expect(page.getByText("This day is before the first one.")).toBeVisible();
+  await page.getByLabel("From", { exact: true }).fill("2026-01-01");
   await expect(page.getByText("No record fits the filters")).toBeVisible();
   await expect(page.getByRole("alert")).toHaveCount(0);
   await page.setViewportSize({ width: 400, height: 800 });

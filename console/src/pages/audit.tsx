@@ -63,6 +63,8 @@ export function AuditPage() {
   const [open, setOpen] = useAddressValue("record");
   const [verify, setVerify] = useAddressValue("verify");
   const isFailing = useTrailFailure().data === true;
+  // While one of both days is being changed, the other may be on its wrong side.
+  const isReversed = to !== "" && to < dayOf(since);
   const filter: AuditFilter = {
     kind: kind || undefined,
     agent: agent || undefined,
@@ -72,7 +74,7 @@ export function AuditPage() {
     call_id: callId || undefined,
     text: text || undefined,
     since: since || undefined,
-    until: dayAfter(to),
+    until: isReversed ? undefined : dayAfter(to),
     before: before || undefined,
     limit: PAGE,
   };
@@ -112,7 +114,7 @@ export function AuditPage() {
           <TextField label="Call id" value={callId} onChange={set("call")} placeholder="c_…" />
           <TextField label="Contains" value={text} onChange={set("text")} placeholder="a digest, a name" />
           <TextField type="date" label="From" value={dayOf(since)} onChange={set("since")} help={since && dayOf(since) === "" ? `Now: ${since} ago` : "Days are UTC."} />
-          <TextField type="date" label="To" value={to} onChange={set("to")} help="That day is in it." />
+          <TextField type="date" label="To" value={to} onChange={set("to")} help="That day is in it." fault={isReversed ? "This day is before the first one." : undefined} />
           <CheckField label="Follow" value={follow !== ""} onChange={(yes) => setFollow(yes ? "yes" : "")} />
         </Filters>
         <Loaded query={records} lines={8}>
