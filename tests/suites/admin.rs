@@ -790,7 +790,7 @@ fn what_is_not_there_is_called_by_its_name() {
 
 /// A server that a running gateway did not take over is absent, though the configuration names it.
 #[test]
-fn a_server_that_is_not_taken_over_is_no_success() {
+fn a_server_that_is_not_applied_is_no_success() {
     let house = sample::house();
     let _gateway = house.serve();
     let server = hostile(&["good"]);
@@ -822,7 +822,7 @@ fn a_server_that_is_not_taken_over_is_no_success() {
     let (code, err) = add("better");
     assert!(
         code == Some(1)
-            && err.contains("has not taken it over")
+            && err.contains("has not applied it")
             && err.contains("/connections/inside"),
         "{err}"
     );

@@ -374,7 +374,7 @@ async fn a_draft_says_in_words_how_dates_and_choices_can_be_read() {
     for words in [
         "dates such as 31/12/2026 (day, month, year)",
         "or as dates such as 12/31/2026 (month, day, year)",
-        "differ in case or blanks alone, and a filter by one of these finds all: 'Paid', 'paid'",
+        "differ only in case or blanks, and a filter by one of these finds all: 'Paid', 'paid'",
     ] {
         assert!(notes.contains(words), "{words}: {notes}");
     }

@@ -816,7 +816,7 @@ async fn a_server_is_added_looked_at_and_removed_from_the_command_line() {
         "{out}"
     );
     let (code_of, out, err) = run(&["upstream", "remove", "bad"]);
-    assert!(code_of == 0 && out.contains("taken it over"), "{out}{err}");
+    assert!(code_of == 0 && out.contains("has applied it"), "{out}{err}");
     assert!(
         names(&client).await.contains("bad_count"),
         "it is listed until someone agrees that it goes"

@@ -291,7 +291,7 @@ async fn a_key_is_shown_its_view_where_it_asks_for_everything() {
     assert_eq!(keys[0]["view"], "reading", "{keys}");
     let (code, _, warned) = house.run(&["keys", "create", "--agent", "bob", "--view", "raeding"]);
     assert!(
-        code == 0 && warned.contains("there is no view `raeding` now; did you mean `reading`?"),
+        code == 0 && warned.contains("there is no view `raeding` yet; did you mean `reading`?"),
         "{warned}"
     );
     let (code, _, refused) = house.run(&["keys", "create", "--agent", "bob", "--view", "No/view"]);
