@@ -1,7 +1,7 @@
 //! Content blocks for older clients: a kind that their revision does not have becomes text, since clients refuse a whole result
 //! because of one unknown block.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::HashSet};
 
 use serde_json::{Value, json};
 
@@ -27,22 +27,31 @@ pub(super) fn with_value<'b>(blocks: Cow<'b, str>, value: &str) -> Cow<'b, str> 
     ) else {
         return blocks;
     };
-    let texts: Vec<&str> = read
-        .iter()
-        .filter_map(|block| block["text"].as_str())
-        .collect();
-    let is_present = |value: &Value| {
-        texts.iter().any(|text| {
-            value.as_str() == Some(*text)
-                || serde_json::from_str::<Value>(text).is_ok_and(|read| read == *value)
-        })
-    };
+    let present = texts_and_values(&read);
+    let is_present = |value: &Value| present.contains(&sorted(value.clone()));
     let items = wanted.as_array().filter(|items| !items.is_empty());
     if is_present(&wanted) || items.is_some_and(|items| items.iter().all(is_present)) {
         return blocks;
     }
     read.insert(0, json!({ "type": "text", "text": value }));
     Cow::Owned(Value::Array(read).to_string())
+}
+
+/// Collects the texts of blocks and the values that they are as JSON, each as sorted JSON. Each text is read once: a list may
+/// have as many items as the answer has texts.
+fn texts_and_values(blocks: &[Value]) -> HashSet<String> {
+    let texts = blocks.iter().filter_map(|block| block["text"].as_str());
+    texts
+        .flat_map(|text| [Ok(Value::from(text)), serde_json::from_str(text)])
+        .flatten()
+        .map(sorted)
+        .collect()
+}
+
+/// Writes a value in one spelling, whatever the order of its members.
+fn sorted(mut value: Value) -> String {
+    value.sort_all_objects();
+    value.to_string()
 }
 
 /// Lowers one block.
@@ -89,5 +98,26 @@ mod tests {
             ["text", "text", "text"]
         );
         assert!(lowered(blocks, ProtocolVersion::V2024_11_05).contains("dot: dot:///1"));
+    }
+
+    /// Each text is read once: with one reading for each item and text, this takes hours.
+    #[test]
+    fn a_list_of_many_items_is_looked_for_in_as_many_texts() {
+        const ITEMS: usize = 50_000;
+        let items: Vec<Value> = (0..ITEMS)
+            .map(|item| json!({ "b": item, "a": "x" }))
+            .collect();
+        let in_texts = |items: &[Value]| {
+            let texts = items.iter().map(|item| {
+                let text = format!(r#"{{ "a": "x", "b": {} }}"#, item["b"]);
+                json!({ "type": "text", "text": text })
+            });
+            Value::from_iter(texts).to_string()
+        };
+        let value = Value::from(items.clone()).to_string();
+        let all = in_texts(&items);
+        assert_eq!(with_value(Cow::Borrowed(all.as_str()), &value), all);
+        let some = in_texts(&items[1..]);
+        assert!(with_value(Cow::Borrowed(some.as_str()), &value).len() > some.len());
     }
 }
