@@ -1212,6 +1212,31 @@ fn rings_of_definitions_are_compared_up_to_a_bound() {
     }
 }
 
+/// Definitions that are inlined thousands of times end in as many recursions: with one reading of all that each leads to, this
+/// takes more than ten minutes.
+#[test]
+fn what_a_recursion_leads_to_is_read_once() {
+    let values: Vec<String> = (0..100_000).map(|value| format!("value {value}")).collect();
+    let of = |kind: Value| {
+        let mut schema = json!({ "$ref": "#/$defs/n0", "$defs": {} });
+        for number in 0..6 {
+            let next = json!({ "$ref": format!("#/$defs/n{}", (number + 1) % 6) });
+            let arm = |longest: u8| {
+                let text = json!({ "type": "string", "maxLength": longest });
+                json!({ "type": "object", "properties": { "next": next, "text": text } })
+            };
+            let arms: Vec<Value> = (0..7).map(arm).collect();
+            schema["$defs"][format!("n{number}")] = json!({ "anyOf": arms });
+        }
+        let kinds = json!({ "type": kind, "enum": values });
+        schema["$defs"]["n0"]["anyOf"][6]["properties"]["kind"] = kinds;
+        schema
+    };
+    let (old, new) = (of("string".into()), of(json!(["string", "null"])));
+    let found = diff_schemas(&old, &new, SchemaSide::Input);
+    assert_eq!(found.class, ChangeSeverity::Undecided, "{found:?}");
+}
+
 /// A definition is seen whatever its name is spelled like; one that is named by an anchor may be anything.
 #[test]
 fn a_change_behind_a_reference_is_not_missed() {

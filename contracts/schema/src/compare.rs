@@ -205,13 +205,17 @@ impl<'s> SchemaComparison<'s> {
             let reason = "a recursive or remote reference cannot be followed".to_owned();
             return self.unfollowed(old, new, reason);
         };
-        if !self.spend(weight(was) + weight(is)) {
+        let pair = (std::ptr::from_ref(was), std::ptr::from_ref(is));
+        if self.followed.contains(&pair) {
+            return;
+        }
+        // The schemas around may be as large, and most of them differ early.
+        let frames = 1 + self.frames.len() / 8;
+        if !self.spend((weight(was) + weight(is)).saturating_mul(frames)) {
             return;
         }
         let mut around = self.frames.iter();
-        let is_around = around.any(|frame| frame.old == was && frame.new == is);
-        let pair = (std::ptr::from_ref(was), std::ptr::from_ref(is));
-        if is_around || self.followed.contains(&pair) {
+        if around.any(|frame| frame.old == was && frame.new == is) {
             return;
         }
         if self.depth >= DEPTH_MAX {

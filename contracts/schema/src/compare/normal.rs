@@ -183,6 +183,8 @@ struct SchemaInliner<'s> {
     no_rules: BTreeMap<&'s str, bool>,
     /// The references that stay because they lead back to a schema around them.
     recursive: BTreeSet<&'s str>,
+    /// The digest of what a reference leads to, by the reference.
+    digests: BTreeMap<&'s str, String>,
     left: usize,
 }
 
@@ -198,6 +200,7 @@ impl<'s> SchemaInliner<'s> {
             open: Vec::new(),
             no_rules: BTreeMap::new(),
             recursive: BTreeSet::new(),
+            digests: BTreeMap::new(),
             left: NODES_MAX,
         }
     }
@@ -284,13 +287,15 @@ impl<'s> SchemaInliner<'s> {
             false => None,
         };
         let Some(target) = target else {
-            let leads_to = Value::from(self.leads_to(reference));
+            let known = self.digests.get(reference).cloned();
+            let leads_to = known.unwrap_or_else(|| self.leads_to(reference));
+            self.digests.insert(reference, leads_to.clone());
             // A part of `allOf` may have left a reference here already.
             if beside.contains_key(LEADS_TO) {
                 add_to_all_of(beside, json!({ key: reference, LEADS_TO: leads_to }));
             } else {
                 beside.insert(key.to_owned(), reference.into());
-                beside.insert(LEADS_TO.to_owned(), leads_to);
+                beside.insert(LEADS_TO.to_owned(), leads_to.into());
             }
             return Ok(());
         };
