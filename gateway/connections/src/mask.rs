@@ -39,6 +39,8 @@ const LAYERS_MAX: usize = 3;
 const UNNAMED_LENGTH_MIN: usize = 16;
 /// The longest secret that is looked for in its rare forms, which take many times its length of memory.
 const RARE_FORMS_LENGTH_MAX: usize = 256;
+/// The bytes of all secrets that are looked for in these, the newest first: reloads have replaced the older ones.
+const RARE_FORMS_BYTES_MAX: usize = 8_192;
 /// Separators of the bytes in a dump of hexadecimal digits.
 const DUMP_SEPARATORS: [&str; 3] = [":", " ", "-"];
 /// Characters that a URL escapes wherever they are.
@@ -205,10 +207,9 @@ pub fn masked(text: String) -> String {
 
 fn known() -> Arc<SecretMask> {
     let known = KNOWN.read();
-    known
-        .mask
-        .get_or_init(|| Arc::new(SecretMask::new(known.secrets.iter().map(String::as_str))))
-        .clone()
+    let secrets = known.secrets.iter().map(String::as_str);
+    let mask = || Arc::new(SecretMask::with_rare_forms(secrets));
+    known.mask.get_or_init(mask).clone()
 }
 
 /// Returns `true` if a value is masked at all. A shorter one, or a common word, would change texts that only look like it,
@@ -299,9 +300,6 @@ fn forms(secret: &str) -> Vec<String> {
         forms.push(secret.replace(' ', "+"));
     }
     forms.extend(inside_base64(secret));
-    if secret.len() <= RARE_FORMS_LENGTH_MAX {
-        forms.extend(rare_forms(secret));
-    }
     forms
 }
 
@@ -354,13 +352,29 @@ fn inside_base64(text: &str) -> Vec<String> {
 }
 
 impl SecretMask {
-    /// Prepares the search for secrets. Those that are too short are left out.
+    /// Prepares the search for secrets, such as one token. Those that are too short are left out, and their rare forms.
     pub fn new<'s>(secrets: impl IntoIterator<Item = &'s str>) -> Self {
-        let forms: Vec<String> = secrets
-            .into_iter()
-            .filter(|secret| is_long_enough(secret))
-            .flat_map(forms)
-            .collect();
+        let secrets = secrets.into_iter().filter(|secret| is_long_enough(secret));
+        let forms: Vec<String> = secrets.flat_map(forms).collect();
+        Self::from_forms(&forms)
+    }
+
+    /// Prepares the search for secrets in their rare forms too. The oldest secret comes first.
+    fn with_rare_forms<'s>(secrets: impl Iterator<Item = &'s str>) -> Self {
+        let secrets: Vec<&str> = secrets.filter(|secret| is_long_enough(secret)).collect();
+        let mut forms: Vec<String> = secrets.iter().copied().flat_map(forms).collect();
+        let mut left = RARE_FORMS_BYTES_MAX;
+        let is_short = |secret: &&str| secret.len() <= RARE_FORMS_LENGTH_MAX;
+        let newest = secrets.into_iter().rev().filter(is_short);
+        let newest = newest.take_while(|secret| {
+            left = left.saturating_sub(secret.len());
+            left > 0
+        });
+        forms.extend(newest.flat_map(rare_forms));
+        Self::from_forms(&forms)
+    }
+
+    fn from_forms(forms: &[String]) -> Self {
         if forms.is_empty() {
             return Self::default();
         }
@@ -368,7 +382,7 @@ impl SecretMask {
             // A DFA takes 512 bytes for each byte of a secret.
             .kind(Some(AhoCorasickKind::ContiguousNFA))
             .match_kind(MatchKind::LeftmostLongest)
-            .build(&forms);
+            .build(forms);
         let always = |byte: u8| matches!(byte, b'"' | b'\\' | 0..0x20);
         Self {
             finder: Some(finder.expect("secrets are few and short")),
@@ -470,7 +484,7 @@ mod tests {
 
     fn masked_by(secrets: &[&str], text: &str) -> String {
         let parts: Vec<String> = secrets.iter().flat_map(|secret| parts(secret)).collect();
-        SecretMask::new(parts.iter().map(String::as_str))
+        SecretMask::with_rare_forms(parts.iter().map(String::as_str))
             .mask(text)
             .into_owned()
     }
@@ -547,6 +561,21 @@ mod tests {
                 let masked = masked_by(&[SECRET], &encoded);
                 assert!(masked.contains(MASK), "{before}{plain}: {masked}");
             }
+        }
+    }
+
+    /// Reloads add secrets, and the rare forms of one take a hundred times its length of memory.
+    #[test]
+    fn of_many_secrets_the_newest_are_found_in_rare_forms() {
+        let secrets = (0..SECRETS_MAX).map(|number| format!("sk-{number:061}"));
+        let secrets: Vec<String> = secrets.collect();
+        let mask = SecretMask::with_rare_forms(secrets.iter().map(String::as_str));
+        let forms = mask.finder.as_ref().expect("secrets").patterns_len();
+        assert!(forms < 12_000, "{forms}");
+        let (oldest, newest) = (&secrets[0], &secrets[SECRETS_MAX - 1]);
+        let dump: Vec<String> = newest.bytes().map(hex).collect();
+        for text in [oldest, newest, &dump.join(":")] {
+            assert_eq!(mask.mask(text), MASK);
         }
     }
 
