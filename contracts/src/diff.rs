@@ -302,10 +302,7 @@ impl DiffReport {
         for finding in findings {
             let mut class = finding.rule.class(side);
             let mut witness = None;
-            let values = around + weight(finding.pair.0) + weight(finding.pair.1);
-            if class.is_breaking() && self.witnesses_left > 0 && self.values_left >= values {
-                self.witnesses_left -= 1;
-                self.values_left -= values;
+            if class.is_breaking() && self.takes_witness(&finding, around) {
                 let prover =
                     prover.get_or_insert_with(|| WitnessProver::new(roots.0, roots.1, side));
                 witness = prover.as_ref().and_then(|prover| prover.prove(&finding));
@@ -326,6 +323,19 @@ impl DiffReport {
                 witness,
             });
         }
+    }
+
+    /// Takes what the search for a witness costs. `around` is the number of values in both whole schemas.
+    fn takes_witness(&mut self, finding: &SchemaChange<'_>, around: usize) -> bool {
+        let Some(left) = self.witnesses_left.checked_sub(1) else {
+            return false;
+        };
+        self.witnesses_left = left;
+        let pair = weight(finding.pair.0) + weight(finding.pair.1);
+        let values = around + pair + finding.recursive_values(around);
+        let left = self.values_left.checked_sub(values);
+        self.values_left = left.unwrap_or(self.values_left);
+        left.is_some()
     }
 
     fn finish(self, old: String, new: String) -> ContractDiff {

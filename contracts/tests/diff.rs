@@ -1237,6 +1237,30 @@ fn what_a_recursion_leads_to_is_read_once() {
     assert_eq!(found.class, ChangeSeverity::Undecided, "{found:?}");
 }
 
+/// Inside a recursion, an example of each schema around is made with all definitions beside it.
+#[test]
+fn witnesses_inside_a_recursion_are_bounded_by_what_they_cost() {
+    let of = |longest: usize| {
+        let mut schema = json!({ "$ref": "#/$defs/n0", "$defs": {} });
+        for number in 0..20 {
+            let next = json!({ "$ref": format!("#/$defs/n{}", (number + 1) % 20) });
+            schema["$defs"][format!("n{number}")] =
+                json!({ "type": "object", "properties": { "next": next } });
+        }
+        schema["$defs"]["n0"]["x-values"] = vec![0; 1_500].into();
+        for name in 0..60 {
+            schema["$defs"]["n19"]["properties"][format!("text{name}")] =
+                json!({ "type": "string", "maxLength": longest });
+        }
+        schema
+    };
+    let found = diff_schemas(&of(9), &of(5), SchemaSide::Input);
+    assert_eq!(found.items.len(), 60);
+    let shown = found.items.iter().filter(|item| item.witness.is_some());
+    let shown = shown.count();
+    assert!((1..30).contains(&shown), "{shown}");
+}
+
 /// A definition is seen whatever its name is spelled like; one that is named by an anchor may be anything.
 #[test]
 fn a_change_behind_a_reference_is_not_missed() {

@@ -53,6 +53,21 @@ pub struct SchemaChange<'s> {
     pub pair: (&'s Value, &'s Value),
 }
 
+impl SchemaChange<'_> {
+    /// Returns the number of values that are read to show a change inside a recursion: those of each schema around the place that
+    /// contains a recursion, its own included, and `added` with each of them.
+    pub fn recursive_values(&self, added: usize) -> usize {
+        let around = self.frames.iter().map(|frame| (frame.old, frame.new));
+        let has_any = |pair: &(&Value, &Value)| {
+            normal::has_reference(pair.0) || normal::has_reference(pair.1)
+        };
+        let recursive = around.chain([self.pair]).filter(has_any);
+        recursive
+            .map(|(old, new)| weight(old) + weight(new) + added)
+            .sum()
+    }
+}
+
 /// A schema that contains the next one, and where.
 #[derive(Clone, Copy, Debug)]
 pub struct SchemaFrame<'s> {
