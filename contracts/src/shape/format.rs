@@ -174,7 +174,7 @@ fn check_unit(pattern: &str) -> Result<(), String> {
             .any(|next| next.is_ascii_digit() || name::is_invisible(next))
     {
         return Err(
-            "may hold no digits, nothing invisible, and blanks only around the #".to_owned(),
+            "may not contain digits or anything invisible, and blanks only around the #".to_owned(),
         );
     }
     match unit_before.ends_with(['+', '-', '\'', '’'])

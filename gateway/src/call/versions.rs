@@ -42,8 +42,8 @@ pub(super) fn admit(metrics: &GatewayMetrics, tool: &CatalogueTool) -> Result<()
     )))
 }
 
-/// Returns the error for a tool that does not exist for a caller. A caller that is pinned to a version which is no longer served
-/// is told so, if it may see the tool of the live version.
+/// Returns the error for a tool that does not exist for a caller. If the caller is pinned to a version that is no longer
+/// served and may see the tool of the live version, the error says so.
 pub(super) fn not_there(caller: &CallerIdentity, request: &CallRequest<'_>) -> CallError {
     let viewer = CatalogueViewer::Caller(caller);
     let catalogue = &request.snapshot.catalogue;

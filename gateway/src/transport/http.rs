@@ -246,7 +246,7 @@ const SIGN_IN: [&str; 3] = [
     "openid-configuration",
 ];
 
-/// Answers requests for unknown paths. A client that looks for a sign-in is told that a key is needed.
+/// Answers requests for unknown paths. A client that looks for a sign-in learns that a key is needed.
 async fn nothing(State(server): State<Arc<HttpServerState>>, request: Request) -> Response {
     let path = request.uri().path();
     let is_discovery = path.split_once("/.well-known/").is_some_and(|(_, rest)| {

@@ -32,15 +32,14 @@ pub(crate) fn read(
         return Ok(page);
     }
     // A row whose value fits a column neither as itself nor as null is not a record, and does not affect the others.
-    let page = read_page(collection, dialect, query, true)?;
-    let page =
-        page.ok_or_else(|| Error::internal("The rows that are records cannot be read alone."))?;
+    let Some(page) = read_page(collection, dialect, query, true)? else {
+        return Err(Error::internal("The records cannot be read alone."));
+    };
     let shape = &collection.shape;
     let places = collection.selected(query, dialect)?.places();
-    let columns: Vec<_> = places
-        .into_iter()
-        .map(|at| SqlColumn::new(shape, dialect, &shape.fields[at]))
-        .collect();
+    let columns = places.iter().map(|at| &shape.fields[*at]);
+    let columns = columns.map(|field| SqlColumn::new(shape, dialect, field));
+    let columns: Vec<_> = columns.collect();
     let records = left_out::add_number(collection, dialect, query, &columns, page.records)?;
     Ok(Page { records, ..page })
 }

@@ -175,7 +175,7 @@ mod tests {
         assert_eq!(PipeMessage::read(&mut input, 100).expect("the end"), None);
         for (wrong, why) in [
             (&bytes[..], "at most 3 bytes"),
-            (&[9; 40], "no message"),
+            (&[9; 40], "not a message"),
             (&bytes[..20], "fill"),
         ] {
             let error = PipeMessage::read(&mut &*wrong, 3 + 97 * usize::from(wrong.len() == 20))

@@ -273,7 +273,7 @@ fn workbooks_that_are_not_read_say_what_to_do() {
             "save it as XLSX without a password",
         ),
         (&b""[..], "The file is empty."),
-        (&b"id,v\n1,2\n"[..], "is no workbook"),
+        (&b"id,v\n1,2\n"[..], "is not a workbook"),
     ] {
         let error = read("old.xlsx", bytes).expect_err("refused");
         assert!(error.is("upstream_error"), "{error:?}");

@@ -306,7 +306,7 @@ mod tests {
             assert_eq!(address.binding, binding, "{parameters}");
         }
         for (parameters, word) in [
-            ("channel_binding=always", "disable, prefer, require"),
+            ("channel_binding=always", "disable, prefer or require"),
             ("sslmode=disable&channel_binding=require", "needs TLS"),
             ("connect_timeout=soon", "seconds"),
         ] {

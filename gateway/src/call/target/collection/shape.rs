@@ -300,8 +300,8 @@ fn not_passed_on(odd: &[(String, String)]) -> String {
     )
 }
 
-/// Returns the key of one record of an answer, such as `` `id` 7 ``, if it may leave the source: whoever corrects the source has
-/// to find the record.
+/// Returns the key of one record of an answer, such as `` `id` 7 ``, if it may leave the source: with it, a
+/// person finds the record to correct.
 fn key_of(target: &CollectionTool, records: &str, record: usize) -> Option<String> {
     const KEY_CHARS_MAX: usize = 100;
     let shape: CollectionShape = serde_json::from_str(&target.source.shape).ok()?;
