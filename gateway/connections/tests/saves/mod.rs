@@ -60,7 +60,7 @@ async fn a_program_that_goes_on_writing_is_not_waited_for_forever() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("rows.csv");
     let files = open(folder.path(), true);
-    loop {
+    for _ in 0..5 {
         std::fs::write(&path, "id,by\n").expect("written");
         let is_over = Arc::new(AtomicBool::new(false));
         let (begun, begin) = mpsc::channel();
@@ -94,10 +94,15 @@ async fn a_program_that_goes_on_writing_is_not_waited_for_forever() {
             continue;
         }
         let error = replaced.expect_err("the program goes on");
+        // The time of one write in a thousand looks like that of an agent's, which is not waited for.
+        if error.code == FailureCode::Conflict {
+            continue;
+        }
         assert_eq!(error.code, FailureCode::Unavailable);
         assert!(error.nothing_changed, "{error:?}");
         let now = std::fs::read_to_string(&path).expect("there");
         assert_eq!(now.matches("program").count(), rows);
         return;
     }
+    panic!("no write waited for the program");
 }
