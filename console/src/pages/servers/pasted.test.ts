@@ -29,7 +29,7 @@ test("a client's configuration has its servers, by the names that it gives them"
 
 test.each([
   ["{", "begins like JSON"],
-  ["[1]", "no configuration"],
+  ["[1]", "not a configuration"],
   ['{"mcpServers": {"a": {}}}', "No entry"],
   ["https://", "not a complete URL"],
   ["ftp://a.example", "http or https"],
