@@ -211,7 +211,10 @@ async fn a_write_runs_after_a_person_approved_it_and_once() {
         let fingerprint = fingerprint.as_str().expect("a fingerprint");
         let wrong = ["approvals", "approve", &id, "--fingerprint", "00"];
         let (code_wrong, _, err) = shop.house.run(&wrong);
-        assert!(code_wrong == 1 && err.contains("a different fingerprint"), "{err}");
+        assert!(
+            code_wrong == 1 && err.contains("a different fingerprint"),
+            "{err}"
+        );
 
         // Callers cannot approve their own writes.
         let own = shop.approve(&shop.person("ann", "operator"), &id).await;
